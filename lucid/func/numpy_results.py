@@ -21,12 +21,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def are_numpy(arguments: Any) -> bool:
-    """True if leaves of a pytree are NumPy arrays or NumPy numbers, and none is a tensor."""
+    """True if leaves of a sequence are NumPy arrays or NumPy numbers, and none is a tensor."""
     found = False
-    for x in flatten(arguments)[0]:
-        if isinstance(x, Traced):
-            return False
-        found = found or isinstance(x, (np.ndarray, np.generic))
+    for part in arguments:
+        leaf = part.__class__ is np.ndarray or isinstance(part, Traced)
+        for x in (part,) if leaf else flatten(part)[0]:
+            if isinstance(x, Traced):
+                return False
+            found = found or isinstance(x, (np.ndarray, np.generic))
     return found
 
 
@@ -39,6 +41,10 @@ def to_numpy(result: Any) -> Any:
     """Return a pytree with copies of the values of its untracked tensors."""
     if is_recording():
         return result
+    if isinstance(result, Traced):
+        return _array(result)
+    if result.__class__ is tuple and all([isinstance(x, Traced) for x in result]):
+        return tuple([_array(x) for x in result])
     leaves, structure = flatten(result)
     return unflatten(structure, [_array(x) for x in leaves])
 
@@ -52,18 +58,16 @@ def _array(x: Any) -> Any:
 def returns_numpy(chosen: Callable[[tuple[Any, ...]], Any]) -> Callable[[F], F]:
     """Decorate a transformed function: `chosen(args)` are the arguments that decide.
 
-    Its attribute `numpy_like` lets `jit` treat its arguments and results alike.
+    Its attributes `returns_numpy` and `to_numpy` let `jit` treat its arguments and results alike.
     """
 
     def decorate(transformed: F) -> F:
         @functools.wraps(transformed)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return convert(args, transformed(*args, **kwargs))
+            return numpy_like(chosen(args), transformed(*args, **kwargs))
 
-        def convert(args: tuple[Any, ...], result: Any) -> Any:
-            return numpy_like(chosen(args), result)
-
-        call.numpy_like = convert  # type: ignore[attr-defined]
+        call.returns_numpy = lambda args: are_numpy(chosen(args))  # type: ignore[attr-defined]
+        call.to_numpy = to_numpy  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate

@@ -99,7 +99,7 @@ def wait_for_recording() -> bool:
 
     User code in a recording may itself wait for this thread, so this gives up after a while.
     """
-    return bool(_state_lock.acquire(timeout=MAX_RECORDING_WAIT))
+    return bool(_state_lock.acquire(False) or _state_lock.acquire(timeout=MAX_RECORDING_WAIT))
 
 
 def release(lock: Any) -> None:

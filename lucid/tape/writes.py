@@ -206,16 +206,25 @@ def read_only_error(what: str) -> GraphError:
 # Unrecorded writes
 
 
+def count_unshared_write(x: Any) -> bool:
+    """Count a write to a leaf whose value no graph holds; False if more is to be noted."""
+    node = x.node
+    if x.storage is not None or node is None or node.op is not None or node.cell is None:
+        return False
+    if getrefcount(node) != UNSHARED_REFCOUNT:
+        return False
+    x.writes = getattr(x, "writes", 0) + 1
+    return True
+
+
 def mark_written(x: Any, source: Any = None) -> None:
     """Note that the memory of `x` was written, by the caller's line if no other source is given.
 
     The history of `x` on the tape stays.
     """
+    if count_unshared_write(x):
+        return
     node = x.node
-    if x.storage is None and node is not None and node.op is None and node.cell is not None:
-        if getrefcount(node) == UNSHARED_REFCOUNT:  # no graph holds it and needs the old value
-            x.writes = getattr(x, "writes", 0) + 1
-            return
     saved = node is not None and node.saved is not None
     bump_version(x, source)
     if x.node is None:

@@ -9,7 +9,7 @@ import lucid
 import lucid.distributed as dist
 from lucid.compiler.fusion.fuse import fuse
 from lucid.compiler.fusion.groups import Group
-from lucid.compiler.jit.jitted import RecompileWarning
+from lucid.compiler.jit.recording import RecompileWarning
 from lucid.compiler.passes.cse import cse
 from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.compiler.passes.pipeline import STAGES, stages

@@ -113,3 +113,18 @@ def test_results_own_their_memory():
     assert x[0] == 1.0
     pull(x)[0][0] = 9.0
     assert x[0] == 1.0
+
+
+def test_a_jitted_transform_returns_arrays_in_memory_of_their_own():
+    both = lucid.jit(grad(lambda x, y: (x * y).sum() + (y * x).sum(), argnums=(0, 1)))
+    alike = lucid.jit(grad(lambda x, y: (x + y).sum(), argnums=(0, 1)))
+    for k in range(4):
+        x, y = np.full(2, k), np.full(2, k + 1.0)
+        x = x.astype(float)
+        dx, dy = both(x, y)
+        assert dx.tolist() == (2 * y).tolist() and dy.tolist() == (2 * x).tolist()
+        ones = alike(x, y)
+        ones[0][...] = 7
+        assert type(ones[1]) is np.ndarray and ones[1].tolist() == [1.0, 1.0]
+        assert alike(x, y)[0].tolist() == [1.0, 1.0]
+        assert isinstance(both(lucid.tensor(x), y)[0], lucid.Tensor)

@@ -16,6 +16,7 @@ from lucid.tape import node as tape
 from lucid.tape.node import Traced
 
 new = object.__new__
+ndarray = np.ndarray
 GUARD_FAILED = object()  # the result of a path whose guards did not hold
 
 
@@ -28,13 +29,17 @@ class FastCall:
     tree             the structure of the arguments, None if each is a leaf
     reads            whether there is anything to read besides the arguments
     writes           whether there is state to write or a guard to check
+    returns_numpy    whether the results for such arguments are NumPy arrays; None: never
+    overwrites       whether the program writes into the memory of its operands
     """
 
     __slots__ = (
         "checks",
         "input_indices",
         "n_args",
+        "overwrites",
         "reads",
+        "returns_numpy",
         "run",
         "tree",
         "unused_inputs",
@@ -66,6 +71,8 @@ class FastCall:
         state = path.sources, path.constants, path.cells, path.entries, path.attributes
         self.reads = any(state)
         self.writes = bool(path.n_state or path.cells or path.guards)
+        self.overwrites = bool(path.written or path.overwritten)
+        self.returns_numpy: Any = path.returns_numpy
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
         """Return (result,), None to fall back to the general path, or GUARD_FAILED."""
@@ -73,9 +80,9 @@ class FastCall:
         if values is None:
             return None
         if self.reads:
-            if path.needs_grad():
+            if path.needs_grad() or not path.state_holds():
                 return None
-            extra = path.arrays()
+            extra = path.current_arrays()
             if extra is None:
                 return None
             values += extra
@@ -83,7 +90,7 @@ class FastCall:
             x = values[i]
             if x is None or x.shape != shape or x.dtype != dtype:
                 return None
-        if (path.written or path.overwritten) and not have_distinct_memory(values):
+        if self.overwrites and not have_distinct_memory(values):
             return None
         if path.cleared:
             if not path.types_match(values, 0):
@@ -99,19 +106,26 @@ class FastCall:
             if path.guards and path.failed_guard(outputs[m:]) is not None:
                 return GUARD_FAILED
             path.commit(outputs[n:m])
-        return (path.result(untracked_tensors(outputs[:n]), self.leaves(args)),)
+        results = outputs if len(outputs) == n else outputs[:n]
+        made = untracked_tensors(results)
+        if self.returns_numpy is not None:
+            for x in args:
+                if x.__class__ is not tape.tensor_class:
+                    made = as_numpy(results) if self.returns_numpy(args) else made
+                    break
+        return (path.result(made, () if path.all_tensors else self.leaves(args)),)
 
     def is_pure(self, path: Any) -> bool:
         """True if the program takes only the arguments, each a tensor, and returns one tensor."""
         selects = self.unused_inputs or self.input_indices is not None
         extra = self.reads or self.writes or self.checks or selects
-        return path.is_tensor and self.tree is None and not (extra or path.overwritten)
+        return path.is_tensor and self.tree is None and not (extra or self.overwrites)
 
     def leaves(self, args: Sequence[Any]) -> Sequence[Any]:
         return args if self.tree is None else self.tree.flatten_up_to(args)
 
     def arguments(self, args: Sequence[Any]) -> list[Any] | None:
-        """Return the arrays of the arguments, None if one is tracked or not an array."""
+        """Return the arrays of the arguments, None if one is tracked, pending or not an array."""
         if self.tree is not None:
             try:
                 args = self.tree.flatten_up_to(args)
@@ -119,18 +133,17 @@ class FastCall:
                 return None
         if len(args) != self.n_args:
             return None
+        cls = tape.tensor_class
         values = []
         for x in args:
-            if isinstance(x, Traced):
+            if x.__class__ is cls or isinstance(x, Traced):
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                value = x.raw
-                values.append(value if value.__class__ is np.ndarray else x.value)
-            elif x.__class__ is np.ndarray:
-                values.append(x)
-            else:
+                x = x.raw
+            if x.__class__ is not ndarray:
                 return None
+            values.append(x)
         return values
 
 
@@ -140,24 +153,23 @@ class PureFastCall(FastCall):
     __slots__ = ()
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
+        cls = tape.tensor_class
         values = []
         for x in args:
-            if isinstance(x, Traced):
+            if x.__class__ is cls or isinstance(x, Traced):
                 node = x.node
                 if node is not None and node.flags:
                     return None
-                value = x.raw
-                values.append(value if value.__class__ is np.ndarray else x.value)
-            elif x.__class__ is np.ndarray:
-                values.append(x)
-            else:
-                return None
+                x = x.raw
+            elif self.returns_numpy is not None:
+                return super().__call__(path, args)
+            values.append(x)
         if len(values) != self.n_args:
             return None
-        outputs = self.run(*values)
+        outputs = self.run(*values)  # None too if a value is pending or not an array
         if outputs is None:
             return None
-        result = new(tape.tensor_class)
+        result = new(cls)
         result.raw = outputs[0]
         result.node = result.storage = result.origin = None
         return (result,)
@@ -194,6 +206,12 @@ class DonatingFastCall(LockedFastCall):
         if values is not None:
             copy_if_shared(self.leaves(args), values, self.donated)
         return values
+
+
+def as_numpy(arrays: Sequence[np.ndarray]) -> list[Any]:
+    """Return arrays that nothing else holds as NumPy's, a number for one without axes."""
+    distinct = len({id(y) for y in arrays}) == len(arrays)
+    return [y[()] if distinct else y.copy()[()] for y in arrays]
 
 
 def is_tracked(x: Any) -> bool:

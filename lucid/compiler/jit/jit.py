@@ -10,18 +10,19 @@ from lucid.compiler.jit.jitted import Jitted, P, R
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
 from lucid.support.source import at_line
-from lucid.tape.node import Traced
 
 
 class JittedTransform(Jitted[P, R]):
     """A jitted transform of `lucid.func`: NumPy arrays in give NumPy arrays out, as without jit."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result = Jitted.__call__(self, *args, **kwargs)
-        for x in args:
-            if not isinstance(x, Traced):
-                return self.function.numpy_like(args, result)  # type: ignore[attr-defined]
-        return result
+    @property
+    def returns_numpy(self) -> Any:  # type: ignore[override]
+        return self.function.returns_numpy  # type: ignore[attr-defined]
+
+    def call_general(self, args: Any, kwargs: Any) -> Any:
+        result = super().call_general(args, kwargs)
+        f: Any = self.function
+        return f.to_numpy(result) if args and f.returns_numpy(args) else result
 
 
 @overload
@@ -91,5 +92,5 @@ def jit(
         return JittedByName(
             f, static_argnums, donate_argnums, backend, static_argnames, memory_budget
         )
-    cls = JittedTransform if hasattr(f, "numpy_like") else Jitted
+    cls = JittedTransform if hasattr(f, "returns_numpy") else Jitted
     return cls(f, static_argnums, donate_argnums, backend, memory_budget)

@@ -9,12 +9,11 @@ it leaves in `.grad`, are written back.
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from lucid.compiler.jit.call_signature import CallSignature
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap, unshare
 from lucid.compiler.jit.fast_call import GUARD_FAILED
 from lucid.compiler.jit.path import Path
-from lucid.compiler.jit.recording import trace_path
+from lucid.compiler.jit.recording import RUN_PYTHON, GuardFailure, record
 from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
@@ -38,17 +37,11 @@ from lucid.support.markup import table_html
 from lucid.tape.bind import bind
 from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, wrap
-from lucid.tape.recording.guards import Guard
-from lucid.tape.recording.pending import CannotWait, is_pending
-from lucid.tape.recording.recorder import Recorder
 from lucid.tape.tiering import Tiering
 from lucid.tape.writes import flush_pending
 
-MAX_PATHS = 16  # paths of one signature
-MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
 MAX_REASONS = 64
 HTML_HEAD = ("inputs", "equations", "guards")  # of the paths, in a notebook
-RUN_PYTHON = object()
 
 
 P = ParamSpec("P")
@@ -65,24 +58,10 @@ def _forget_paths() -> None:
 new_cache(f"{__name__}._jitted", _jitted, _forget_paths)
 
 
-class RecompileWarning(UserWarning):
-    """A jitted function was recompiled so often that it runs uncompiled from now on."""
-
-
-class GuardFailure(NamedTuple):
-    """A path that does not hold: the number of the guard, and all values of guards it computed."""
-
-    path: Path
-    number: int
-    values: Sequence[np.ndarray]
-
-    def computed(self) -> list[tuple[Guard, np.ndarray]]:
-        """Return the guards up to the failed one, with the values of compiled code."""
-        return list(zip(self.path.guards[: self.number + 1], self.values))
-
-
 class Jitted(CallSignature, Generic[P, R]):
     """A function made by `jit`."""
+
+    returns_numpy: Any = None  # whether results for such arguments are NumPy arrays; None: never
 
     def __init__(
         self,
@@ -175,14 +154,17 @@ class Jitted(CallSignature, Generic[P, R]):
         if (
             last is not None
             and not kwargs
-            and modes.grad is last.grad
-            and modes.no_observers
             and Default.floating is last.default
-            and modes.budget == last.context_budget
+            and (modes is last.modes or last.fits(modes))
         ):
             found = last.fast_call(last, args)  # type: ignore[misc]
             if found is not None and found is not GUARD_FAILED:
                 return found[0]
+        return self.call_general(args, kwargs)
+
+    def call_general(self, args: Any, kwargs: Any) -> Any:
+        """Call the function on any arguments in any modes: find its path, or record it."""
+        modes = current()
         leaves, tree = flatten((self.dynamic(args), kwargs))
         tensors = [x if isinstance(x, Traced) else self.operand(x, leaves) for x in leaves]
         if Tiering.compile is None:  # LUCID_DISABLE_JIT
@@ -210,7 +192,7 @@ class Jitted(CallSignature, Generic[P, R]):
                 return found[0]
         with self._lock:
             if len(self.paths.get(key, ())) == len(paths):
-                return self.record(key, args, kwargs, tensors, tree, tracked, failures)
+                return record(self, key, args, kwargs, tensors, tree, tracked, failures)
         return self(*args, **kwargs)  # another thread has recorded a path meanwhile
 
     def run_python(self, args: Any, kwargs: Any, tensors: Sequence[Any]) -> Any:
@@ -296,116 +278,6 @@ class Jitted(CallSignature, Generic[P, R]):
             invalidate(tensors, path.spent(tensors), self.name)
         return path.result(outs or [wrap(y) for y in outputs[:n]], tensors)
 
-    def first_run(
-        self, path: Path, recorder: Recorder, args: Any, kwargs: Any, tensors: Any, tracked: bool
-    ) -> Any:
-        """Return the result of the run that was just recorded, by the compiled program.
-
-        Python has taken this path, so guards are not compared but learn what was computed.
-        """
-        if not (tracked or path.needs_grad()):
-            path.compile()
-        with path.locks:
-            values, extra = [x.value for x in tensors], path.current_arrays()
-            if extra is None:
-                return self.run_python(args, kwargs, tensors)
-            found = self.compute(path, tensors, values, extra, tracked)
-            if found is not RUN_PYTHON:
-                outs, outputs, on_tape = found
-                for guard, value in zip(path.guards, outputs[path.n_outputs + path.n_state :]):
-                    guard.accept(value)
-                for pending, value in zip(path.ends, outputs):
-                    if is_pending(pending):
-                        pending.array = value
-                return self.commit(path, tensors, outs, outputs, on_tape)
-        return self.run_python(args, kwargs, tensors)
-
-    def record(
-        self,
-        key: Any,
-        args: Any,
-        kwargs: Any,
-        tensors: Sequence[Any],
-        tree: Any,
-        tracked: bool,
-        failures: Sequence[GuardFailure] = (),
-    ) -> Any:
-        """Run the function under a Recorder and keep the path it took.
-
-        A path that repeats a known one is not kept: rounding alone made a guard of that one fail,
-        which from now on accepts what compiled code has computed.
-        """
-        known = self.signature(key)
-        known[:] = [path for path in known if not path.expired()]
-        if len(known) >= MAX_PATHS:
-            self.is_uncompiled = True
-            warnings.warn(
-                f"{self.name} was recompiled {MAX_PATHS} times for one signature; it runs "
-                f"uncompiled from now on; last reason: {self.why_recompiled()}",
-                RecompileWarning,
-                stacklevel=3,
-            )
-            return self.run_python(args, kwargs, tensors)
-        if self.paths and not known and len(self.paths) > 1:
-            self.reasons.append(
-                f"{self.name}: called with {', '.join(str(x.type) for x in tensors)}"
-            )
-        if known and known[0].mismatch:
-            self.reasons.append(f"{self.name}: {known[0].mismatch}")
-        farthest = max(failures, key=lambda failure: failure.number, default=None)
-        computed = farthest.computed() if farthest is not None else ()
-        try:
-            path, recorder, first = trace_path(self, args, kwargs, tensors, tree, tracked, computed)
-        except CannotWait:
-            self.give_up("a value that depends on theirs is needed while it runs")
-            return self.run_python(args, kwargs, tensors)
-        if path.is_ordered and path.guards:
-            guard = path.guards[0]
-            self.give_up(f"Python reads a value in it ({guard.what} at {guard.source})")
-            if recorder.defers:
-                recorder.pending.end()
-                return self.run_python(args, kwargs, tensors)
-        repeated = next((f for f in failures if f.path.is_repeated_by(path)), None)
-        if repeated is None:
-            self.paths.setdefault(key, known).insert(0, path)
-        else:
-            path = repeated.path
-            for guard, value in zip(path.guards, repeated.values):
-                guard.accept(value)
-        if recorder.defers:
-            try:
-                return self.first_run(path, recorder, args, kwargs, tensors, tracked)
-            finally:
-                recorder.pending.end()
-                path.ends = []
-        if tracked:  # the recorded run was rolled back; this run goes on the tape
-            found = self.run(path, args, kwargs, tensors, tracked)
-            return found[0] if type(found) is tuple else self.run_python(args, kwargs, tensors)
-        invalidate(tensors, path.spent(tensors), self.name)
-        return first
-
-    def give_up(self, reason: str) -> None:
-        """Stop compiling a function that communicates, because its path depends on a value.
-
-        Compiled code learns that a guard fails only after it has communicated, perhaps on one rank
-        alone.
-        """
-        self.is_uncompiled = True
-        warnings.warn(
-            f"{self.name} communicates with other ranks and {reason}; it runs uncompiled; "
-            "move that part outside",
-            RecompileWarning,
-            stacklevel=4,
-        )
-
-    def signature(self, key: Any) -> list[Path]:
-        """Return the paths of a signature, of which the latest MAX_SIGNATURES are kept."""
-        found = self.paths.pop(key, None)
-        while len(self.paths) >= MAX_SIGNATURES:
-            self.paths.pop(next(iter(self.paths)))
-        self.paths[key] = found = [] if found is None else found
-        return found
-
     def why_recompiled(self) -> str:
         """Return, in one line, why the function was last recompiled."""
         return self.reasons[-1] if self.reasons else f"{self.name}: it was not recompiled"
@@ -451,7 +323,7 @@ class Jitted(CallSignature, Generic[P, R]):
                 return path
         tracked = any(x.node is not None and x.node.flags for x in tensors)
         with self._lock:
-            self.record(key, args, kwargs, tensors, tree, tracked)
+            record(self, key, args, kwargs, tensors, tree, tracked)
         return self.paths[key][0]
 
 

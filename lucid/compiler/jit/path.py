@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,87 +12,38 @@ from lucid.compiler.jit.closure_guards import equal_constants
 from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.hot_programs import compile_hot
+from lucid.compiler.jit.recorded_facts import (
+    differentiable_inputs,
+    hooks_of,
+    one_per_memory,
+    refuse_traced,
+    requires_grad,
+    same_bits,
+    same_objects,
+)
 from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.compiler.passes.reroll import reroll
-from lucid.errors import LucidError, OutOfMemoryError, TracedValueError
-from lucid.ir.graph import Graph, Var
+from lucid.errors import LucidError, OutOfMemoryError
+from lucid.ir.graph import Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
-from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.support.caches import cached_property
 from lucid.support.locks import Locks, state_lock, wait_for_recording
-from lucid.support.source import at_line, caller
+from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.markers import STOP_GRADIENT
-from lucid.tape.modes import local
+from lucid.tape.modes import Modes, local
 from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
 from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import array_of
 from lucid.tape.recording.recorder import Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
-from lucid.tape.writes import mark_written
+from lucid.tape.writes import count_unshared_write, mark_written
 
 MANY_ELEMENTS = 1 << 18  # of gradients: fewer of them need not be freed early
-
-
-def differentiable_inputs(graph: Graph, n_outputs: int) -> list[frozenset[int]]:
-    """Return, for each of the first outputs, the inputs it has a derivative with respect to."""
-    none: frozenset[int] = frozenset()
-    reads: dict[Any, frozenset[int]] = {x: frozenset([i]) for i, x in enumerate(graph.inputs)}
-    for eqn in graph.equations:
-        if eqn.op.differentiable:
-            joined = none.union(*[reads.get(x, none) for x in eqn.inputs if isinstance(x, Var)])
-            for y in eqn.outputs:
-                reads[y] = joined if is_differentiable(y.type.dtype) else none
-    return [reads.get(y, none) for y in graph.outputs[:n_outputs]]
-
-
-def refuse_traced(name: str, captured: Iterable[Node]) -> None:
-    """Raise an error if a recorded run reads a value that an outer trace does not know."""
-    for node in captured:
-        if node.trace is not None and node.saved is None:
-            raise TracedValueError(
-                f"jit of {name}: it closes over a value of {node.trace.what}, which is unknown "
-                f"while it is traced; pass it as an argument{at_line()}"
-            )
-
-
-def requires_grad(x: Any) -> bool:
-    return isinstance(x, Traced) and x.node is not None and bool(x.node.flags & GRAD)
-
-
-def same_objects(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
-    return len(xs) == len(ys) and all(x is y for x, y in zip(xs, ys))
-
-
-def same_bits(x: np.ndarray, y: np.ndarray) -> bool:
-    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
-
-
-def hooks_of(cell: Any) -> tuple[int, ...]:
-    state = cell.state
-    on_node = () if state is None else (*state.prehooks, *state.hooks)
-    return (*cell.hooks, *cell.post_accumulate_hooks, *on_node)
-
-
-def one_per_memory(written: list[Any], recorder: Recorder) -> tuple[list[Any], list[Any]]:
-    """Return the written tensors, one for each memory, and the others, whose values are theirs.
-
-    A Parameter is a view of the tensor it was made from, so a write to it is one to both.
-    """
-    read = {id(x) for x in recorder.captured.values()}
-    kept: dict[Any, Any] = {}
-    for x in written:
-        array = recorder.array_before(x)
-        place = (id(x.storage), array.ctypes.data, array.shape, array.strides, array.dtype)
-        key = id(x) if x.storage is None else place
-        if key not in kept or (id(x) in read and id(kept[key]) not in read):
-            kept[key] = x
-    chosen = {id(x) for x in kept.values()}
-    return [x for x in written if id(x) in chosen], [x for x in written if id(x) not in chosen]
 
 
 class Argument(NamedTuple):
@@ -171,7 +122,9 @@ class Path:
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
         self.backend = jitted.backend
+        self.returns_numpy = jitted.returns_numpy
         self.context_budget = local.budget
+        self.modes: Modes | None = None  # in which a fast call was made
         self.budget = self.context_budget if jitted.budget is None else jitted.budget
         self.program: Any = None  # compiled when it first runs
         self.overwritten: list[int] = []
@@ -299,6 +252,14 @@ class Path:
             return source.grad
         return wrap(source.value.copy()) if any(x is source for x in self.written) else source
 
+    def fits(self, modes: Modes) -> bool:
+        """True if a fast call may run in these modes, which are remembered if they hold no tape."""
+        fits = modes.no_observers and modes.grad is self.grad
+        fits = fits and modes.budget == self.context_budget
+        if fits and modes.dual_level is None:
+            self.modes = modes
+        return fits
+
     def needs_grad(self) -> bool:
         """True if an output has a derivative with respect to a tracked captured tensor."""
         return self.grad and any([is_tracked(x) for x in self.differentiable_sources])
@@ -412,7 +373,9 @@ class Path:
 
     def commit(self, values: Sequence[np.ndarray], args: Sequence[Any] = ()) -> None:
         """Write back the state that a run has changed."""
-        written = [*self.written, *[args[i] for i in self.written_arguments]]
+        written = self.written
+        if self.written_arguments:
+            written = [*written, *[args[i] for i in self.written_arguments]]
         self.write(written, values)
         rest = iter(values[len(written) :])
         for cell, sets in zip(self.cells, self.sets_grad):
@@ -420,13 +383,15 @@ class Path:
 
     def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
         """Give tensors the values that a run has computed for them."""
-        source = caller()
+        source = None
         acquired = wait_for_recording()
         try:
             for x, value in zip(tensors, values):
                 if value is not x.raw:
                     x.value[...] = value
-                mark_written(x, source)
+                if not count_unshared_write(x):
+                    source = source or caller()
+                    mark_written(x, source)
             for x in self.aliases:
                 mark_written(x, source)
         finally:

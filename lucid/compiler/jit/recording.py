@@ -1,13 +1,15 @@
-"""One run of a jitted function under a Recorder, and the path that it took."""
+"""record: one run of a jitted function under a Recorder, and the path that it took."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
+from lucid.compiler.jit.donation import invalidate
 from lucid.compiler.jit.fast_call import is_tracked
 from lucid.compiler.jit.path import Path
 from lucid.ir.pytree import flatten
@@ -15,10 +17,145 @@ from lucid.ops.higher_order.call import Call
 from lucid.tape.bind import bind_precomputed
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
 from lucid.tape.recording.guards import Guard
+from lucid.tape.recording.pending import CannotWait, is_pending
 from lucid.tape.recording.recorder import Recorder
 from lucid.tape.recording.trace import input_names
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import mark_written
+
+MAX_PATHS = 16  # paths of one signature
+MAX_SIGNATURES = 1024  # the least recently recorded are forgotten
+RUN_PYTHON = object()
+
+
+class RecompileWarning(UserWarning):
+    """A jitted function was recompiled so often that it runs uncompiled from now on."""
+
+
+class GuardFailure(NamedTuple):
+    """A path that does not hold: the number of the guard, and all values of guards it computed."""
+
+    path: Path
+    number: int
+    values: Sequence[np.ndarray]
+
+    def computed(self) -> list[tuple[Guard, np.ndarray]]:
+        """Return the guards up to the failed one, with the values of compiled code."""
+        return list(zip(self.path.guards[: self.number + 1], self.values))
+
+
+def first_run(
+    jitted: Any, path: Path, recorder: Recorder, args: Any, kwargs: Any, tensors: Any, tracked: bool
+) -> Any:
+    """Return the result of the run that was just recorded, by the compiled program.
+
+    Python has taken this path, so guards are not compared but learn what was computed.
+    """
+    if not (tracked or path.needs_grad()):
+        path.compile()
+    with path.locks:
+        values, extra = [x.value for x in tensors], path.current_arrays()
+        if extra is None:
+            return jitted.run_python(args, kwargs, tensors)
+        found = jitted.compute(path, tensors, values, extra, tracked)
+        if found is not RUN_PYTHON:
+            outs, outputs, on_tape = found
+            for guard, value in zip(path.guards, outputs[path.n_outputs + path.n_state :]):
+                guard.accept(value)
+            for pending, value in zip(path.ends, outputs):
+                if is_pending(pending):
+                    pending.array = value
+            return jitted.commit(path, tensors, outs, outputs, on_tape)
+    return jitted.run_python(args, kwargs, tensors)
+
+
+def record(
+    jitted: Any,
+    key: Any,
+    args: Any,
+    kwargs: Any,
+    tensors: Sequence[Any],
+    tree: Any,
+    tracked: bool,
+    failures: Sequence[GuardFailure] = (),
+) -> Any:
+    """Run the function under a Recorder and keep the path it took.
+
+    A path that repeats a known one is not kept: rounding alone made a guard of that one fail,
+    which from now on accepts what compiled code has computed.
+    """
+    known = paths_of(jitted, key)
+    known[:] = [path for path in known if not path.expired()]
+    if len(known) >= MAX_PATHS:
+        jitted.is_uncompiled = True
+        warnings.warn(
+            f"{jitted.name} was recompiled {MAX_PATHS} times for one signature; it runs "
+            f"uncompiled from now on; last reason: {jitted.why_recompiled()}",
+            RecompileWarning,
+            stacklevel=4,
+        )
+        return jitted.run_python(args, kwargs, tensors)
+    if jitted.paths and not known and len(jitted.paths) > 1:
+        jitted.reasons.append(
+            f"{jitted.name}: called with {', '.join(str(x.type) for x in tensors)}"
+        )
+    if known and known[0].mismatch:
+        jitted.reasons.append(f"{jitted.name}: {known[0].mismatch}")
+    farthest = max(failures, key=lambda failure: failure.number, default=None)
+    computed = farthest.computed() if farthest is not None else ()
+    try:
+        path, recorder, first = trace_path(jitted, args, kwargs, tensors, tree, tracked, computed)
+    except CannotWait:
+        give_up(jitted, "a value that depends on theirs is needed while it runs")
+        return jitted.run_python(args, kwargs, tensors)
+    if path.is_ordered and path.guards:
+        guard = path.guards[0]
+        give_up(jitted, f"Python reads a value in it ({guard.what} at {guard.source})")
+        if recorder.defers:
+            recorder.pending.end()
+            return jitted.run_python(args, kwargs, tensors)
+    repeated = next((f for f in failures if f.path.is_repeated_by(path)), None)
+    if repeated is None:
+        jitted.paths.setdefault(key, known).insert(0, path)
+    else:
+        path = repeated.path
+        for guard, value in zip(path.guards, repeated.values):
+            guard.accept(value)
+    if recorder.defers:
+        try:
+            return first_run(jitted, path, recorder, args, kwargs, tensors, tracked)
+        finally:
+            recorder.pending.end()
+            path.ends = []
+    if tracked:  # the recorded run was rolled back; this run goes on the tape
+        found = jitted.run(path, args, kwargs, tensors, tracked)
+        return found[0] if type(found) is tuple else jitted.run_python(args, kwargs, tensors)
+    invalidate(tensors, path.spent(tensors), jitted.name)
+    return first
+
+
+def give_up(jitted: Any, reason: str) -> None:
+    """Stop compiling a function that communicates, because its path depends on a value.
+
+    Compiled code learns that a guard fails only after it has communicated, perhaps on one rank
+    alone.
+    """
+    jitted.is_uncompiled = True
+    warnings.warn(
+        f"{jitted.name} communicates with other ranks and {reason}; it runs uncompiled; "
+        "move that part outside",
+        RecompileWarning,
+        stacklevel=5,
+    )
+
+
+def paths_of(jitted: Any, key: Any) -> list[Path]:
+    """Return the paths of a signature, of which the latest MAX_SIGNATURES are kept."""
+    found = jitted.paths.pop(key, None)
+    while len(jitted.paths) >= MAX_SIGNATURES:
+        jitted.paths.pop(next(iter(jitted.paths)))
+    jitted.paths[key] = found = [] if found is None else found
+    return found
 
 
 def trace_path(

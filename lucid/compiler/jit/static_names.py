@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lucid.compiler.jit.call_signature import argument_indices
-from lucid.compiler.jit.jitted import MAX_SIGNATURES, Jitted, P, R
+from lucid.compiler.jit.jitted import Jitted, P, R
+from lucid.compiler.jit.recording import MAX_SIGNATURES
 from lucid.errors import ArgumentError
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.tape.recording.trace import function_name

@@ -237,3 +237,32 @@ def test_a_fast_call_gives_what_the_general_path_gives(name):
         results.append(rows)
         assert general or f.last is not None
     assert results[0] == results[1]
+
+
+def test_a_pending_argument_is_computed_first():
+    f, runs = counted(lambda x: x + 1)
+    g, _ = counted(lambda x: (x * 2, x - 1))
+    kept = {}
+
+    def outer(x):
+        kept["pending"] = x * 3  # pending until something looks at it
+        return x
+
+    for k in range(4):
+        jit(outer)(lucid.full((2,), float(k)))
+        assert f(kept["pending"]).tolist() == [3.0 * k + 1] * 2
+        doubled, less = g(kept["pending"])
+        assert (doubled.tolist(), less.tolist()) == ([6.0 * k] * 2, [3.0 * k - 1] * 2)
+    assert len(runs) == 1
+
+
+def test_a_fast_call_sees_a_mode_that_was_changed():
+    f, runs = counted(lambda x: x * 2)
+    x = lucid.ones(2)
+    for _ in range(3):
+        assert f(x).tolist() == [2.0, 2.0]
+        with lucid.no_grad():
+            assert f(x).tolist() == [2.0, 2.0]
+        with lucid.memory_budget("1MB"):
+            assert f(x).tolist() == [2.0, 2.0]
+    assert len(runs) == 3  # one path for each mode

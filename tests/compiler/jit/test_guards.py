@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.compiler.jit import jitted as jit_module
+from lucid.compiler.jit import jitted, recording
 from lucid.func import grad
 
 
@@ -154,11 +154,11 @@ def test_nan_is_the_same_value():
 
 
 def test_paths_and_reasons_are_bounded(monkeypatch):
-    monkeypatch.setattr(jit_module, "MAX_SIGNATURES", 8)
+    monkeypatch.setattr(recording, "MAX_SIGNATURES", 8)
     f, runs = counted(lambda x: x + 1)
     for n in range(1, 200):
         np.testing.assert_array_equal(f(np.zeros(n)).numpy(), np.ones(n))
-    assert len(f.paths) == 8 and len(f.reasons) <= jit_module.MAX_REASONS
+    assert len(f.paths) == 8 and len(f.reasons) <= jitted.MAX_REASONS
     np.testing.assert_array_equal(f(np.zeros(199)).numpy(), np.ones(199))
     assert len(runs) == 199
     np.testing.assert_array_equal(f(np.zeros(1)).numpy(), np.ones(1))

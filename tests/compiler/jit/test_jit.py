@@ -6,7 +6,7 @@ import pytest
 import lucid
 import lucid.func as F
 from lucid.compiler.jit.jit import jit
-from lucid.compiler.jit.jitted import RecompileWarning
+from lucid.compiler.jit.recording import RecompileWarning
 from lucid.errors import GraphError
 
 rng = np.random.default_rng(0)
