@@ -2,6 +2,9 @@
 
 A word such as ("vmap", "grad") names transforms from the outside in. `paths(word)` gives all ways
 to put jit around its parts; each must agree with the word itself, run eagerly and cold.
+
+Every program takes the 24 paths of `WORDS`, and of the 1,638 paths of `DEEP_WORDS` (words of up to
+three transforms) the two that its seed chooses.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import lucid
-from lucid.func import grad, hessian, jvp, vmap
+from lucid.func import grad, hessian, jvp, vjp, vmap
 from lucid.ir.pytree import flatten
 from tests.campaign.programs import Program, points, set_state
 from tests.campaign.tiers import cold, hot
@@ -22,6 +25,14 @@ Function = Callable[..., Any]
 WORDS: tuple[tuple[str, ...], ...] = (
     (), ("grad",), ("jvp",), ("vmap",), ("vmap", "grad"), ("jvp", "grad"),
 )  # fmt: skip
+KINDS = ("grad", "jvp", "vjp", "vmap", "hessian")
+DEEP_WORDS = tuple(
+    word
+    for n in (1, 2, 3)
+    for word in product(KINDS, repeat=n)
+    if word not in WORDS and word.count("vmap") < 2 and word.count("hessian") < 2
+)
+DEEP_PATHS = 2
 BATCH = 3
 
 
@@ -41,7 +52,14 @@ def transformed(kind: str, f: Function, n: int) -> Function:
     if kind == "vmap":
         return vmap(f)
     if kind == "hessian":
-        return hessian(as_scalar(f))
+        return hessian(as_scalar(f), argnums=tuple(range(n)))
+    if kind == "vjp":
+
+        def pulled(*xs: Any) -> Any:
+            scalar, pull = vjp(as_scalar(f), *xs)
+            return pull(scalar * 0.5 + 1.0)
+
+        return pulled
 
     def pushed(*xs: Any) -> Any:
         along = [lucid.cos(lucid.arange(x.numel()).to("float64")).reshape(x.shape) for x in xs]
@@ -61,6 +79,15 @@ def paths(word: tuple[str, ...]) -> Iterator[tuple[bool, ...]]:
     for jits in product((False, True), repeat=len(word) + 1):
         if any(jits):
             yield jits
+
+
+def deep_paths(seed: int) -> list[tuple[tuple[str, ...], tuple[bool, ...]]]:
+    """Return the deep words that a program is tried on, each with jit at some of its places."""
+    rng = np.random.default_rng([seed, 1])
+    words = [DEEP_WORDS[int(i)] for i in rng.integers(len(DEEP_WORDS), size=DEEP_PATHS)]
+    return [
+        (word, list(paths(word))[int(rng.integers(2 ** (len(word) + 1) - 1))]) for word in words
+    ]
 
 
 def label(word: tuple[str, ...], jits: tuple[bool, ...]) -> str:
@@ -96,29 +123,37 @@ def disagreement(actual: list[np.ndarray], expected: list[np.ndarray]) -> str:
 
 def failures(program: Program, words: tuple[tuple[str, ...], ...] = WORDS) -> Iterator[str]:
     """The paths on which a program disagrees with its eager, cold run; nothing is the aim."""
+    chosen = [(word, list(paths(word))) for word in words]
+    chosen += [(word, [jits]) for word, jits in deep_paths(program.seed)]
+    for word, ways in chosen:
+        if "vmap" not in word or not program.reads:
+            yield from failures_of_word(program, word, ways)
+
+
+def failures_of_word(
+    program: Program, word: tuple[str, ...], ways: list[tuple[bool, ...]]
+) -> Iterator[str]:
+    """Compare eager hot code and jit at some places of a composition with eager cold code."""
     f, n = program.function(), len(program.inputs)
-    for word in words:
-        if "vmap" in word and program.reads:
-            continue
-        calls = [arguments(program, word, k) for k in range(3)]
-        plain = composed(word, (False,) * (len(word) + 1), f, n)
-        expected = []
-        with cold():
-            for k, xs in enumerate(calls):
-                set_state(f.__globals__, k)
-                expected.append(values(plain(*xs)))
-        with hot():
-            for k, (xs, e) in enumerate(zip(calls, expected)):
-                set_state(f.__globals__, k)
-                text = disagreement(values(plain(*xs)), e)
-                if text:
-                    yield f"{'of '.join(word) or 'f'}, hot: {text}"
-                    break
-        for jits in paths(word):
-            g = composed(word, jits, f, n)
-            for k, (xs, e) in enumerate([*zip(calls, expected), (calls[0], expected[0])]):
-                set_state(f.__globals__, k)
-                text = disagreement(values(g(*xs)), e)
-                if text:
-                    yield f"{label(word, jits)}, call {k + 1}: {text}"
-                    break
+    calls = [arguments(program, word, k) for k in range(3)]
+    plain = composed(word, (False,) * (len(word) + 1), f, n)
+    expected = []
+    with cold():
+        for k, xs in enumerate(calls):
+            set_state(f.__globals__, k)
+            expected.append(values(plain(*xs)))
+    with hot():
+        for k, (xs, e) in enumerate(zip(calls, expected)):
+            set_state(f.__globals__, k)
+            text = disagreement(values(plain(*xs)), e)
+            if text:
+                yield f"{'of '.join(word) or 'f'}, hot: {text}"
+                break
+    for jits in ways:
+        g = composed(word, jits, f, n)
+        for k, (xs, e) in enumerate([*zip(calls, expected), (calls[0], expected[0])]):
+            set_state(f.__globals__, k)
+            text = disagreement(values(g(*xs)), e)
+            if text:
+                yield f"{label(word, jits)}, call {k + 1}: {text}"
+                break

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.campaign.compositions import WORDS, failures, label, paths
+from tests.campaign.compositions import DEEP_WORDS, WORDS, deep_paths, failures, label, paths
 from tests.campaign.programs import Program, make, shrink
 
 
@@ -46,3 +46,10 @@ def test_the_paths_are_those_that_are_meant():
     named = [label(word, jits) for word in WORDS for jits in paths(word)]
     assert len(named) == len(set(named)) == 24
     assert {"jit f", "jit grad of f", "grad of jit f", "vmap of jit grad of f"} <= set(named)
+
+
+def test_deeper_words_are_spread_over_the_seeds():
+    chosen = [word for seed in range(2000) for word, _ in deep_paths(seed)]
+    assert set(chosen) == set(DEEP_WORDS)
+    assert {len(word) for word in chosen} == {1, 2, 3}
+    assert {kind for word in chosen for kind in word} == {"grad", "jvp", "vjp", "vmap", "hessian"}

@@ -16,6 +16,7 @@ from lucid.support.locks import fork_waits
 
 VERSION = 2  # version of this module, part of every cache key
 FLAGS = "O3 loop-vectorize slp-vectorize pic small"
+LEVEL = 3  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
 
 _local = threading.local()  # a target machine belongs to one thread
 
@@ -61,9 +62,9 @@ def _optimized(machine: Any, sources: tuple[object, ...]) -> Any:
     for module in rest:
         first.link_in(module)
     first.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    options.loop_vectorization = LEVEL > 0
+    options.slp_vectorization = LEVEL > 0
     builder = llvm.create_pass_builder(machine, options)
     _run(builder.getModulePassManager(), first, builder)
     inliner = llvm.create_new_module_pass_manager()  # for the vector functions that O3 introduced
@@ -98,9 +99,10 @@ def _dispose(passes: Any) -> None:
 
 
 def target_machine() -> Any:
-    if not hasattr(_local, "machine"):
-        _local.machine = _new_target_machine()
-    return _local.machine
+    machines = _local.__dict__.setdefault("machines", {})
+    if LEVEL not in machines:
+        machines[LEVEL] = _new_target_machine()
+    return machines[LEVEL]
 
 
 def _new_target_machine() -> Any:
@@ -112,7 +114,7 @@ def _new_target_machine() -> Any:
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
+        opt=LEVEL,
         reloc="pic",
         codemodel="small",
     )
