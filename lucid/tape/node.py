@@ -180,6 +180,7 @@ class _NodeDefaults:
     state: Any = None
     trace: Trace | None = None
     is_state: bool = False
+    is_number: bool = False
 
 
 @public("ir")
@@ -198,6 +199,7 @@ class Node(_NodeDefaults):
     state         NodeState of an equation with one output, if it has any
     trace         the running transform, for abstract values
     is_state      True if it stands for an outside tensor that a traced body writes
+    is_number     True if it stands for a Python number, which is promoted as one
     source        (code, offset, Scope) of the user's line, or a Source
     """
 

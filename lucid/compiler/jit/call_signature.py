@@ -15,9 +15,10 @@ from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.support.source import at_line
 from lucid.tape.modes import local
-from lucid.tape.node import Traced
+from lucid.tape.node import Node, Traced
 from lucid.tape.recording.trace import function_name
 
+NUMBERS = (bool, int, float, complex)
 WIDE = (np.dtype("float64"), np.dtype("complex128"))
 
 
@@ -36,11 +37,18 @@ class CallSignature:
         self.donated = argument_indices("donate_argnums", donate_argnums)
 
     def operand(self, x: Any, leaves: Sequence[Any]) -> Any:
-        """Return one of the leaves as a tensor; a Python float is float64 beside float64 arrays."""
+        """Return one of the leaves as a tensor, a Python number as one that is promoted as such.
+
+        A Python float is float64 beside float64 arrays, so that they meet all of its digits.
+        """
         try:
-            if x.__class__ is float and any(map(is_wide, leaves)):
-                return as_tensor(x, "float64")
-            return as_tensor(x)
+            if x.__class__ not in NUMBERS:
+                return as_tensor(x)
+            wide = x.__class__ is float and any(map(is_wide, leaves))
+            number = as_tensor(x, "float64" if wide else None)
+            number.node = Node(None, (), 0, number.raw)
+            number.node.is_number = True
+            return number
         except DTypeError:
             facts = f"jit of {self.name}: argument {x!r:.40} is not an array"
             raise ArgumentError(f"{facts}; add its index to static_argnums{at_line()}") from None

@@ -96,8 +96,8 @@ class GuardFinder:
         self.add_function(function)
         while self.pending:
             f, owner = self.pending.pop()
-            if (f.__code__, id(owner)) not in self.seen and not is_lucid_function(f):
-                self.seen.add((f.__code__, id(owner)))
+            if (f, id(owner)) not in self.seen and not is_lucid_function(f):
+                self.seen.add((f, id(owner)))  # not its code: closures share that
                 self.visit(f, owner)
 
     def add_function(self, value: Any) -> None:

@@ -213,6 +213,7 @@ def recorded_argument(recorder: Recorder, index: int, x: Any) -> Any:
     array = layout(x)
     node = Node(None, (), TRACE | (GRAD if is_tracked(x) else 0), array)
     node.is_state = True  # a write to it is a write to the argument
+    node.is_number = x.node is not None and x.node.is_number
     recorder.inputs.add(node)
     inside = wrap(array, node)
     if not array.flags.c_contiguous:

@@ -19,12 +19,14 @@ from lucid.ops.core.errstate import quiet
 from lucid.public.declare import public
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
-from lucid.tape.node import Traced
+from lucid.tape.node import Node, Traced
 from lucid.tape.views import share_array
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _SCALARS = (bool, int, float, complex)
+_NUMBER_OPS = ("Add", "Sub", "Mul", "Div", "Neg", "Pow", "Abs", "FloorDivide", "Remainder", "Cast")
+_NUMBER_LIMIT = 64  # a longer computation of a Python number is that of a tensor
 
 
 class Default:
@@ -60,6 +62,34 @@ def default_dtype(scalar: Any) -> np.dtype:
     if isinstance(scalar, int):
         return _INT
     return complex_dtype(Default.floating) if isinstance(scalar, complex) else Default.floating
+
+
+def _default_of_kind(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of a Python number of the kind that a dtype has."""
+    if dtype.kind == "f":
+        return Default.floating
+    return complex_dtype(Default.floating) if dtype.kind == "c" else dtype
+
+
+def is_number(node: Node) -> bool:
+    """True if a Node stands for a Python number, or for what operators make of a few of them."""
+    seen, stack = {id(node)}, [node]
+    while stack:
+        top = stack.pop()
+        if top.op is None:
+            if not top.is_number:
+                return False
+            continue
+        nodes = [x for x in top.inputs if not isinstance(x, Literal)]
+        if top.op.__class__.__name__ not in _NUMBER_OPS or len(seen) > _NUMBER_LIMIT:
+            return False
+        for x in nodes:
+            if not isinstance(x, Node):
+                return False
+            if id(x) not in seen:
+                seen.add(id(x))
+                stack.append(x)
+    return True
 
 
 def parse_dtype(spec: Any) -> np.dtype:
@@ -250,6 +280,8 @@ def result_type(*xs: Any) -> np.dtype:
         else:
             x = x if isinstance(x, (Traced, Literal)) else as_tensor(x)
             rank, dtype = (0 if x.shape else 1), x.dtype
+            if rank and isinstance(x, Traced) and x.node is not None and is_number(x.node):
+                rank, dtype = 2, _default_of_kind(dtype)
         previous = ranked[rank]
         ranked[rank] = dtype if previous is None else _promote_dtypes(previous, dtype)
     result: np.dtype | None = None

@@ -176,3 +176,14 @@ def test_modules_may_be_imported_while_a_run_is_recorded():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[9.0, 9.0] False\n", done.stderr
+
+
+def test_closures_of_one_code_are_all_looked_into(monkeypatch):
+    def summed(f):
+        return lambda x: f(x).sum()
+
+    slope = lucid.func.grad(summed(lucid.jit(lucid.func.grad(summed(lambda x: x**3 * factor)))))
+    f = lucid.jit(slope)
+    for value in (2.0, 3.0, 5.0):
+        monkeypatch.setitem(globals(), "factor", value)
+        assert f(X).tolist() == [6 * value, 12 * value]

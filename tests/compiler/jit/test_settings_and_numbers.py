@@ -79,6 +79,28 @@ def test_numbers_as_arguments_have_the_types_of_eager_code():
                 same(f(x, n), x * n)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
+@pytest.mark.parametrize("other", ["float32", "float64"])
+def test_a_number_beside_a_tensor_without_axes_is_promoted_as_in_eager_code(dtype, other):
+    def f(x, y, n):
+        return x * n, n + x, x - n * 2, (n * n + 1) * x, y * n, x * n + y, lucid.where(y > 0, x, n)
+
+    x, y = lucid.tensor(3).to(dtype), lucid.ones(2, dtype=other)
+    jitted = lucid.jit(f)
+    for n in (0.1, 2, 0.3, True, 2j):
+        expected = f(x, y, n)
+        for _ in range(2):
+            for found, e in zip(jitted(x, y, n), expected):
+                assert found.dtype == e.dtype
+                np.testing.assert_allclose(
+                    found.numpy(), e.numpy(), rtol=1e-3 * (dtype == "float16")
+                )
+        with lucid.no_grad():
+            assert [t.dtype for t in lucid.jit(lambda *xs: jitted(*xs))(x, y, n)] == [
+                t.dtype for t in expected
+            ]
+
+
 def test_numbers_that_a_closure_reads_may_change_their_type():
     n, in_list, in_dict, config, module = 2, [2], {"n": [2]}, type("Config", (), {})(), nn.Module()
 
