@@ -21,6 +21,7 @@ from lucid.compiler.kernels.nest import (
     Value,
     constants_to_arguments,
     is_argument,
+    long_axis_last,
     simplify_axes,
 )
 from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
@@ -222,7 +223,7 @@ class NestBuilder:
             indexed_axes,
             equations=tuple(map(tuple, self.equations)),
         )
-        nest = simplify_axes(self.allocate_columns(nest))
+        nest = long_axis_last(simplify_axes(self.allocate_columns(nest)))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
             nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)

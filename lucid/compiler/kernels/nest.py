@@ -26,6 +26,8 @@ from lucid.support.caches import cached_property
 CONSTANT_OPERANDS = ("pow", "floor_divide", "remainder", "fmod", "left_shift", "right_shift")
 READS = ("load", "at", "guarded")
 GENERAL = 2  # the class of strides other than 0 and 1
+SHORT_AXIS = 8  # an innermost axis below this is short
+MAX_REORDERED_SIZE = 1 << 15  # points of a map whose axes may be reordered: they stay in the cache
 
 
 class Value(NamedTuple):
@@ -297,8 +299,37 @@ def simplify_axes(nest: Nest) -> Nest:
     )
 
 
+def long_axis_last(nest: Nest) -> Nest:
+    """Make a long axis the innermost of a small map or scatter whose last axis is short.
+
+    A row of three elements costs more to find (a division for every other axis) than to compute.
+    Loops that do not stay in the cache keep their order of memory. A scatter runs in order along
+    its reduced axes alone.
+    """
+    last, kept = len(nest.sizes) - 1, [i for i, r in enumerate(nest.reduced) if not r]
+    scatters = any(store.at for store in nest.stores)
+    if len(kept) < 3 - scatters or kept[-1] != last or scatters != any(nest.reduced):
+        return nest
+    longest = max(kept[:-1], key=lambda axis: nest.sizes[axis])
+    if nest.sizes[last] >= SHORT_AXIS or nest.sizes[longest] < 2 * nest.sizes[last]:
+        return nest
+    if nest.size > MAX_REORDERED_SIZE or any(v.op == "scan" for v in nest.values):
+        return nest
+    order = [*[axis for axis in range(last + 1) if axis != longest], longest]
+    values = tuple(
+        v._replace(param=order.index(v.param)) if v.op == "iota" else v for v in nest.values
+    )
+    return replace(
+        nest,
+        sizes=tuple(nest.sizes[axis] for axis in order),
+        reduced=tuple(nest.reduced[axis] for axis in order),
+        buffers=tuple(_with_axes(b, order) for b in nest.buffers),
+        values=values,
+    )
+
+
 def _with_axes(buffer: Buffer, axes: Sequence[int]) -> Buffer:
-    """A buffer along one axis of each merged group."""
+    """A buffer along the chosen axes of the domain."""
     box = tuple(buffer.box[a] for a in axes) if buffer.box else ()
     return Buffer(buffer.dtype, tuple(buffer.strides[a] for a in axes), box)
 

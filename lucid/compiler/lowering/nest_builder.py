@@ -14,6 +14,7 @@ from lucid.compiler.kernels.nest import (
     Store,
     Value,
     constants_to_arguments,
+    long_axis_last,
     simplify_axes,
 )
 from lucid.compiler.plan.arrays import Array
@@ -85,7 +86,7 @@ class NestWriter:
             tuple(self.stores),
             tuple(self.indexed_axes),
         )
-        nest = constants_to_arguments(simplify_axes(nest))
+        nest = constants_to_arguments(long_axis_last(simplify_axes(nest)))
         if nest.sizes:
             return nest
         flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)

@@ -3,7 +3,7 @@
 The docstrings state each rewrite as an equation: `x` and `y` are values, `c` and `d` literals. Two
 rules may change what the interpreter leaves open too: the sign of a zero that `scale` gives, and
 the last bit of x**2. Sums are never reordered here and products never expanded; matrix products
-have rules of their own (`simplify_matmul`).
+have rules of their own (`simplify_matmul`), and so have reads at indices (`simplify_indexing`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from lucid.compiler.passes.simplify_indexing import simplify_indexing
 from lucid.compiler.passes.simplify_matmul import reshape, simplify_matmul
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
@@ -40,7 +41,7 @@ def rule(w: Rewriter, eqn: Equation) -> Found:
     if isinstance(eqn.op, Elementwise):
         return fold(w, eqn) or fold_literals(w, eqn) or algebra(w, eqn)
     found = identities(w, eqn) or fold(w, eqn) or movement(w, eqn) or reductions(w, eqn)
-    return found or simplify_matmul(w, eqn)
+    return found or simplify_indexing(w, eqn) or simplify_matmul(w, eqn)
 
 
 def algebra(w: Rewriter, eqn: Equation) -> Found:
