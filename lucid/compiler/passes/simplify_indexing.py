@@ -100,7 +100,7 @@ def split_order(
     """
     if any(len(part) > 1 and axis >= depth for axis, part in zip(order, parts)):
         return None
-    sizes = {axis: part for axis, part in zip(order, parts)}
+    sizes = dict(zip(order, parts))
     starts, count = {}, 0
     for axis in range(len(order)):
         starts[axis] = count

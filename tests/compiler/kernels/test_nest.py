@@ -10,7 +10,6 @@ from lucid.compiler.compile import compile_graph
 from lucid.compiler.inspect.stages import kernels_of_graph
 from lucid.ir import evaluate, parse
 
-
 INDEXED = """graph f(x: f64[3,100,3]):
     %0: f64[100,3,3]  = transpose[permutation=(1,0,2)] x
     %1: i32[100,3,3]  = iota[shape=(100,3,3), axis=0, dtype='i32']
