@@ -19,7 +19,7 @@ ALGEBRA = {
     "passes/merge_loops.py",
     "passes/reroll.py",
     "passes/simplify.py",
-    "passes/simplify_matmul.py",
+    "passes/rules/simplify_matmul.py",
     "passes/sink.py",
     "passes/transpose_matmul.py",
     "plan/epilogue.py",

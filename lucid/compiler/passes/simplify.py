@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from lucid.compiler.passes.simplify_indexing import simplify_indexing
-from lucid.compiler.passes.simplify_matmul import reshape, simplify_matmul
+from lucid.compiler.passes.rules.simplify_indexing import simplify_indexing
+from lucid.compiler.passes.rules.simplify_matmul import reshape, simplify_matmul
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, rewrite

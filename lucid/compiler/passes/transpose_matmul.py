@@ -6,7 +6,7 @@ reader needs and no copy is made; BLAS reads its operands either way.
 
 from __future__ import annotations
 
-from lucid.compiler.passes.simplify_matmul import swap_last_axes
+from lucid.compiler.passes.rules.simplify_matmul import swap_last_axes
 from lucid.ir.graph import Atom, Equation, Graph, Var
 from lucid.ir.rewrite import Rewriter, rewrite
 from lucid.ops.linalg.contraction import Matmul

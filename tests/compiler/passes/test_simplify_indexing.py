@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lucid.compiler.compile import compile_graph
+from lucid.compiler.passes.rules.simplify_indexing import split_axes
 from lucid.compiler.passes.simplify import simplify
-from lucid.compiler.passes.simplify_indexing import split_axes
 from lucid.ir import evaluate, parse, verify
 
 GATHER = """graph f(x: f64[7,5,6], i: i64[30]):

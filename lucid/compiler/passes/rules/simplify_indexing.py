@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lucid.compiler.passes.simplify_matmul import reshape
+from lucid.compiler.passes.rules.simplify_matmul import reshape
 from lucid.ir.graph import Atom, Equation
 from lucid.ir.rewrite import Rewriter
 from lucid.ops.index.gather_scatter import Gather, ScatterAdd

@@ -1,0 +1,1 @@
+"""Rules of `simplify` by theme: matrix products, reads and writes at indices."""
