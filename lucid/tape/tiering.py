@@ -34,6 +34,7 @@ from lucid.support.caches import new_cache
 ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
 MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run of an operation counts
 MAX_CALLS = 256  # shapes of operands for which an operation counts its work
+LAST = None  # the key in `op.calls` of the native program that ran last
 MAX_ENTRIES = 2048
 MAX_WEIGHT = 300_000  # equations in all entries together, at about a kilobyte each
 
@@ -284,7 +285,7 @@ class NativeOperation:
     def __init__(self, program: Any, several: bool, swapped: Sequence[bool]) -> None:
         self.program = program
         self.several = several
-        self.swapped = list(swapped) if any(swapped) else None
+        self.swapped = [i for i, s in enumerate(swapped) if s] or None
 
     def __call__(self, given: Sequence[np.ndarray]) -> Any:
         """Return what `op.eval` returns: an array, or a tuple of them."""
@@ -307,7 +308,11 @@ class NativeOperation:
         return program.plan.run if self.swapped is None else self._run_swapped
 
     def _as_they_lie(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [x.swapaxes(-1, -2) if s else x for x, s in zip(given, self.swapped)]  # type: ignore[arg-type]
+        out = list(given)
+        for i in self.swapped:  # type: ignore[union-attr]
+            x = out[i]
+            out[i] = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
+        return out
 
     def _run_swapped(self, *given: np.ndarray) -> Any:
         return self.program.plan.run(*self._as_they_lie(given))
@@ -350,18 +355,26 @@ def run(op: Primitive, *xs: Any) -> Any:
     """Return `op.eval` of arrays, or the result of its native program if it is hot.
 
     `op.calls` is what makes this quick for few elements: for the shapes of operands, the work that
-    was counted, or the native program itself, which looks at dtypes and layouts and refuses others.
+    was counted, or the native program itself, which looks at types and layouts and refuses others,
+    so the one that ran last is tried first.
     """
     if not Tiering.enabled:
         return op.eval(*xs)
-    shapes: Any = xs[0].shape if len(xs) == 1 else tuple([x.shape for x in xs])
     calls = op.calls
     if calls is None:
         calls = table.calls_of(op)
+    elif (last := calls.get(LAST)) is not None:
+        outs = last(*xs)
+        if outs is not None:
+            return outs[0]
+    shapes: Any = xs[0].shape if len(xs) == 1 else tuple([x.shape for x in xs])
     found = calls.get(shapes, 0)
     if found.__class__ is not int:
         outs = found(*xs)
-        return run_counted(op, xs, shapes) if outs is None else outs[0]
+        if outs is None:
+            return run_counted(op, xs, shapes)
+        calls[LAST] = found
+        return outs[0]
     if op.numpy_calls and found < Tiering.threshold * MAX_WORK:
         if len(calls) >= MAX_CALLS:
             calls.clear()

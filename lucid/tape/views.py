@@ -59,15 +59,18 @@ def tensor_of(node: Node) -> Any:
 def synchronize_node(x: Traced) -> Node:
     """Return the Node of a tensor that shares memory, a new one if it was written since."""
     storage = x.storage
-    now = (storage, storage.version)
     node = x.node
     if node is None:
         node = x.node = Node(None, (), 0, x.raw)
-    elif node.stamp is not None and node.stamp != now:
-        node = x.node = node_after_write(node, x.raw, now)
+    elif (stamp := node.stamp) is not None:
+        if stamp[0] is storage and stamp[1] == storage.version:
+            if x.raw is not None:
+                node.saved = x.raw
+            return node
+        node = x.node = node_after_write(node, x.raw, (storage, storage.version))
     if x.raw is not None:
         node.saved = x.raw
-    node.stamp = now
+    node.stamp = (storage, storage.version)
     return node
 
 

@@ -6,6 +6,7 @@ import math
 import operator
 from typing import Any
 
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
 
 Axes = Any  # None, an int, or a sequence of ints
@@ -15,16 +16,36 @@ LARGEST = 2**63 - 1
 
 def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
     """Return `axis` counted from the front, checked against `ndim`."""
-    try:
-        number = operator.index(axis)
-    except TypeError:
-        raise AxisError(f"{name}: axis {axis!r} is not an integer") from None
+    number = as_index(name, axis)
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise AxisError(
             f"{name}: axis {number} is out of range for {ndim} axes; "
             f"it must be between {-max(ndim, 1)} and {max(ndim, 1) - 1}"
         )
     return number % max(ndim, 1)
+
+
+def axis_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any, default: Any = None) -> Any:
+    """Return the primitive `op` along the axis that `dim` or `axis` gives."""
+    if axis is None and (dim.__class__ is int or dim is None is not default):
+        return _axis_op(op, name, ndim, default if dim is None else dim)
+    at = resolve_alias(name, ("dim", dim), ("axis", axis), default)
+    if at is None:
+        raise ArgumentError(f"{name}: give dim (or axis)")
+    return _axis_op(op, name, ndim, at if at.__class__ is int else as_index(name, at))
+
+
+@memoize(maxsize=4096)
+def _axis_op(op: type[Any], name: str, ndim: int, axis: int) -> Any:
+    return op(canonicalize_axis(name, axis, ndim))
+
+
+def as_index(name: str, axis: Any) -> int:
+    """Return an axis as a Python integer."""
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise AxisError(f"{name}: axis {axis!r} is not an integer") from None
 
 
 def canonicalize_axes(name: str, axes: Axes, ndim: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lucid.caches import memoize
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.types import Type
@@ -207,23 +208,19 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
     Tensor([-1. ,  0.5,  1. ])
     """
-    if min is None or max is None:
-        if min is max:
-            raise ArgumentError("clamp: give min, max or both")
-        given = operands(input, max if min is None else min)
-    else:
-        given = operands(input, min, max)
+    given = operands(input, *[x for x in (min, max) if x is not None])
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:
         raise dtype_error("clamp", dtype, "it takes integer and floating dtypes")
-    low, high = _limits(dtype)
-    if min is None:
-        given.insert(1, low)
-    if max is None:
-        given.append(high)
+    if len(given) < 3:
+        if min is max:
+            raise ArgumentError("clamp: give min, max or both")
+        low, high = _limits(dtype)
+        given = [given[0], low, given[1]] if min is None else [*given, high]
     return bind(CLAMP, *given)
 
 
+@memoize()
 def _limits(dtype: np.dtype) -> tuple[Literal, Literal]:
     if dtype.kind == "f":
         return Literal(-math.inf, dtype), Literal(math.inf, dtype)

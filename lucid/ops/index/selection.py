@@ -9,7 +9,7 @@ import numpy as np
 from lucid.errors import DTypeError, IndexingError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.axes import drop_axes, keepdims_shape
+from lucid.ops.core.axes import axis_op, drop_axes, keepdims_shape
 from lucid.ops.core.kinds import Linear
 from lucid.ops.index.gather_scatter import (
     PutAlong,
@@ -98,7 +98,8 @@ class TakeOne(Linear):
 def take_one(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
     """Take one element along `axis` for every index in `indices`, which lacks that axis."""
     if not keep:
-        return Selected(bind(TakeOne(axis), x, indices), indices)
+        take = axis_op(TakeOne, "take_one", len(x.shape), axis, None)
+        return Selected(bind(take, x, indices), indices)
     kept = bind(Reshape(keepdims_shape(x.shape, (axis,))), indices)
     return Selected(take_along(x, kept, axis), kept)
 

@@ -13,7 +13,7 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.axes import canonicalize_axis, resolve_alias
+from lucid.ops.core.axes import axis_op, canonicalize_axis, resolve_alias
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32, is_float16
 from lucid.ops.core.kinds import Linear, conjugate, times
@@ -284,10 +284,11 @@ def cumsum(input: Any, dim: Any = None, *, axis: Any = None, dtype: Any = None) 
     Tensor([1., 3., 6.])
     """
     x = promote_integers(input, dtype)
-    row, number = one_axis("cumsum", x, dim, axis)
-    op = Cumsum(number)
+    ndim = len(x.shape)
+    op = axis_op(Cumsum, "cumsum", ndim, dim, axis)
+    row = x if ndim else x.reshape(1)
     y = bind_in_float32(row, op) if is_float16(x) else bind_reduction(op, row)
-    return y if row is x else y.reshape(())
+    return y if ndim else y.reshape(())
 
 
 @public("lucid", "Tensor", inplace=True)

@@ -10,7 +10,7 @@ import numpy as np
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.axes import canonicalize_axis, drop_axes, resolve_alias
+from lucid.ops.core.axes import axis_op, canonicalize_axis, drop_axes, resolve_alias
 from lucid.ops.core.kinds import SCALE, Constant
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.index.selection import INT64, Selected, check_ordered, take_one
@@ -198,9 +198,9 @@ def extremum_along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Se
     """Return the values and indices of the extreme elements along one axis."""
     x = as_tensor(x)
     ndim = len(x.shape)
-    axis = canonicalize_axis(name, dim, ndim)
+    choose = axis_op(op, name, ndim, dim, None)
     row = x if ndim else x.reshape(1)
-    found = take_one(row, bind_reduction(op(axis), row), axis, keep)
+    found = take_one(row, bind_reduction(choose, row), choose.axis, keep)
     return found if ndim else Selected(*[part.reshape(()) for part in found])
 
 

@@ -11,7 +11,12 @@ import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError
 from lucid.ops.core.arguments import aliases, public_function
-from lucid.ops.core.axes import canonicalize_axis, canonicalize_shape, resolve_alias
+from lucid.ops.core.axes import (
+    axis_op,
+    canonicalize_axis,
+    canonicalize_shape,
+    resolve_alias,
+)
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.shape.concatenate import Concatenate, Stack
@@ -37,18 +42,20 @@ from lucid.tape.node import Traced, wrap
 def promote_sequence(name: str, tensors: Any) -> list[Any]:
     """Return the tensors of a sequence, or the rows of one tensor, promoted to one dtype."""
     if isinstance(tensors, (Traced, np.ndarray)):
-        tensors = list(as_tensor(tensors))
+        tensors = as_tensor(tensors)
     tensors = list(tensors)
     if not tensors:
         raise ShapeError(f"{name}: the sequence is empty; give at least one tensor")
-    first = tensors[0]
-    if isinstance(first, Traced):
-        kind, dtype = first.__class__, first.dtype
-        for x in tensors:
-            if x.__class__ is not kind or x.dtype is not dtype:
+    dtype = None
+    for x in tensors:
+        if not isinstance(x, Traced) or (value := x.raw) is None:
+            break
+        if value.dtype is not dtype:
+            if dtype is not None:
                 break
-        else:
-            return tensors
+            dtype = value.dtype
+    else:
+        return tensors
     return promote(*[as_tensor(x) for x in tensors])
 
 
@@ -61,20 +68,15 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     Tensor([0., 0., 1.])
     """
     xs = promote_sequence("cat", tensors)
-    if (0,) in [x.shape for x in xs]:  # PyTorch lets an empty vector join anything
-        xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+    for x in xs:
+        if x.shape == (0,):  # PyTorch lets an empty vector join anything
+            xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+            break
     ndim = len(xs[0].shape)
     if not ndim:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
         raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}")
-    return bind(joining_op(Concatenate, "cat", ndim, dim, axis), *xs)
-
-
-@memoize(maxsize=1024, typed=True)
-def joining_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
-    """Return the operation that joins along `dim` or `axis`, 0 by default."""
-    at = resolve_alias(name, ("dim", dim), ("axis", axis), 0)
-    return op(canonicalize_axis(name, at, ndim))
+    return bind(axis_op(Concatenate, "cat", ndim, dim, axis, 0), *xs)
 
 
 @public_function()
@@ -99,7 +101,7 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     for x in xs:
         if x.shape != shape:
             raise ShapeError(f"stack: shapes {shape} and {x.shape} differ")
-    return bind(joining_op(Stack, "stack", len(shape) + 1, dim, axis), *xs)
+    return bind(axis_op(Stack, "stack", len(shape) + 1, dim, axis, 0), *xs)
 
 
 @public_function()
@@ -152,7 +154,7 @@ def split(
     """
     x = as_tensor(tensor)
     shape = x.shape
-    at = joining_op(Concatenate, "split", len(shape), dim, axis).axis
+    at = axis_op(Concatenate, "split", len(shape), dim, axis, 0).axis
     n = shape[at]
     if split_size_or_sections.__class__ is int and split_size is None:
         ops = split_ops(shape, at, split_size_or_sections)
