@@ -134,8 +134,8 @@ class InternalFiles(dict[str, bool]):
         return found
 
 
-_files = new_cache(f"{__name__}._files", InternalFiles())
-is_internal = _files.__getitem__
+internal_files = new_cache(f"{__name__}.internal_files", InternalFiles())
+is_internal = internal_files.__getitem__
 
 
 def user_frame(depth: int = 2) -> FrameType | None:

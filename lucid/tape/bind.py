@@ -18,7 +18,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import is_differentiable
 from lucid.public.declare import public
-from lucid.support.source import at_line, caller, is_internal
+from lucid.support.source import at_line, caller, internal_files
 from lucid.tape.markers import ALIAS, STOP_GRADIENT
 from lucid.tape.modes import current
 from lucid.tape.node import (
@@ -65,11 +65,11 @@ def fresh(x: Traced, flags: int = GRAD | TRACE) -> Any:
 @public("ir", "extend")
 def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
+    if not xs and current().staging is not None:
+        return _bind_abstract(op, xs)
     flags = size = 0
     waits = False
     values: Any = []
-    if not xs and current().staging is not None:
-        return _bind_abstract(op, xs)
     for x in xs:
         if x.__class__ is Literal:
             values.append(x.operand)
@@ -156,14 +156,15 @@ def _bind_result(op: Primitive, xs: tuple[Any, ...], value: Any, flags: int) -> 
 def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) -> Node | None:
     """Return the Node of `op` applied to `xs`, or None if nothing tracks it."""
     modes = current()
-    if not op.differentiable or value.dtype.kind not in "fc" or not modes.grad:
+    out_flags = flags
+    if not modes.grad or not (
+        op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")
+    ):
         if not flags & TRACE:
             return None
         out_flags = flags & ~GRAD
-    else:
-        out_flags = flags
-        if flags == GRAD and modes.saved_hooks is not None:
-            return modes.saved_hooks.record(op, xs, (value,))[0]
+    elif flags == GRAD and modes.saved_hooks is not None:
+        return modes.saved_hooks.record(op, xs, (value,))[0]
     save = op.saves_x or flags & TRACE  # type: ignore[attr-defined]
     inputs = []
     for x in xs:
@@ -186,6 +187,12 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.flags = out_flags
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
+    if modes.fast_record:
+        frame = _getframe(2)
+        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        node.source = (frame.f_code, frame.f_lasti, modes.scope)
+        return node
     if modes.recorder is not None:
         modes.recorder.on_result(node, value)
         if op.ordered:
@@ -193,7 +200,7 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     source = modes.source
     if source is None:
         frame = _getframe(2)
-        while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
         source = (frame.f_code, frame.f_lasti, modes.scope)
     node.source = source
@@ -346,8 +353,8 @@ def follow(op: Primitive, xs: tuple[Any, ...]) -> Any:
 
 
 def bind_failed(op: Primitive, xs: tuple[Any, ...], error: Exception) -> Any:
-    """Return `bind` for operands that are pending; raise the error for others."""
-    if any([x.raw.__class__ is Pending for x in xs if x.__class__ is not Literal]):
+    """Return `bind` for operands that are pending or abstract; raise the error for others."""
+    if any([x.raw.__class__ is not _ndarray for x in xs if x.__class__ is not Literal]):
         return bind(op, *xs)
     raise explain(op, xs, error) from error
 

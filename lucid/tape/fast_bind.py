@@ -14,7 +14,7 @@ import numpy as np
 
 from lucid.ir.graph import Literal
 from lucid.ir.primitive import Primitive
-from lucid.support.source import is_internal
+from lucid.support.source import internal_files
 from lucid.tape import bind as binding
 from lucid.tape import node as tape
 from lucid.tape.bind import bind, bind_failed, explain, follow, record
@@ -84,7 +84,7 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(2)
-    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     node.source = (frame.f_code, frame.f_lasti, modes.scope)
     out.node = node
@@ -215,7 +215,7 @@ def _record_one(
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(3)
-    while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     node.source = (frame.f_code, frame.f_lasti, scope)
     return node

@@ -27,7 +27,7 @@ from lucid.autograd.following.step_sequence import (
 from lucid.autograd.watch import has_watchers
 from lucid.ir.graph import Literal
 from lucid.support.caches import new_cache
-from lucid.support.source import is_internal
+from lucid.support.source import internal_files
 from lucid.tape import node as tape
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
@@ -175,7 +175,7 @@ class Follower(SideOperations):
         node.saved = value if op.saves_y else None
         node.serial = next_serial()
         frame = _getframe(3)
-        while is_internal(frame.f_code.co_filename) and frame.f_back is not None:
+        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
         node.source = (frame.f_code, frame.f_lasti, scope)
         value.node = node

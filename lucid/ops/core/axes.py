@@ -6,8 +6,8 @@ import math
 import operator
 from typing import Any
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, AxisError, ShapeError
+from lucid.support.caches import memoize
 
 Axes = Any  # None, an int, or a sequence of ints
 _UNSET: Any = object()

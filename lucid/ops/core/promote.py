@@ -394,5 +394,7 @@ def _round_to(value: Any, dtype: np.dtype) -> float:
 @public("extend")
 def to_floating(x: Any) -> Any:
     """Convert `x` to a tensor of a floating or complex dtype."""
+    if isinstance(x, Traced) and x.raw is not None and x.raw.dtype.kind in "fc":
+        return x
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else cast(x, Default.floating)

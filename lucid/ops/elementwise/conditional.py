@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from lucid.caches import memoize
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.graph import Literal
 from lucid.ir.types import Type
@@ -19,6 +18,7 @@ from lucid.ops.core.apply import binary, dtype_error, operands, unary
 from lucid.ops.core.kinds import BOOL, Elementwise, sum_to, unwrap_literals
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 
 try:

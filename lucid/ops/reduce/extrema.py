@@ -81,7 +81,7 @@ class ArgExtremum(Constant, abstract=True):
     """The int64 index along `axis` of the first extreme element, or of the first nan."""
 
     axis: int
-    numpy_calls = 1
+    numpy_calls = 2
     find: ClassVar[Callable[..., Any]]
 
     def infer(self, x: Type) -> Type:
@@ -142,6 +142,8 @@ def max(
     >>> indices
     Tensor([1, 0])
     """
+    if dim.__class__ is int and other is axis is keepdims is None:
+        return extremum_along("max", Argmax, input, dim, keepdim)
     if other is not None or isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.elementwise.conditional import maximum
 
@@ -175,6 +177,8 @@ def min(
     >>> lucid.min(lucid.tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
     Tensor([1., 2.])
     """
+    if dim.__class__ is int and other is axis is keepdims is None:
+        return extremum_along("min", Argmin, input, dim, keepdim)
     if other is not None or isinstance(dim, (Traced, np.ndarray)):
         from lucid.ops.elementwise.conditional import minimum
 

@@ -35,15 +35,14 @@ from lucid.ops.shape.shaping import atleast_1d, atleast_2d, expand_dims, movedim
 from lucid.public.declare import public
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
-from lucid.tape.fast_bind import bind_view
+from lucid.tape.fast_bind import bind_pair, bind_view
 from lucid.tape.node import Traced, wrap
 
 
 def promote_sequence(name: str, tensors: Any) -> list[Any]:
     """Return the tensors of a sequence, or the rows of one tensor, promoted to one dtype."""
-    if isinstance(tensors, (Traced, np.ndarray)):
-        tensors = as_tensor(tensors)
-    tensors = list(tensors)
+    if tensors.__class__ is not list:
+        tensors = list(as_tensor(tensors) if isinstance(tensors, np.ndarray) else tensors)
     if not tensors:
         raise ShapeError(f"{name}: the sequence is empty; give at least one tensor")
     dtype = None
@@ -69,14 +68,17 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """
     xs = promote_sequence("cat", tensors)
     for x in xs:
-        if x.shape == (0,):  # PyTorch lets an empty vector join anything
+        shape = x.shape if x.raw is None else x.raw.shape
+        if shape == (0,):  # PyTorch lets an empty vector join anything
             xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+            shape = xs[0].shape
             break
-    ndim = len(xs[0].shape)
+    ndim = len(shape)
     if not ndim:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
         raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}")
-    return bind(axis_op(Concatenate, "cat", ndim, dim, axis, 0), *xs)
+    op = axis_op(Concatenate, "cat", ndim, dim, axis, 0)
+    return bind_pair(op, *xs) if len(xs) == 2 else bind(op, *xs)
 
 
 @public_function()
@@ -99,9 +101,10 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
     xs = promote_sequence("stack", tensors)
     shape = xs[0].shape
     for x in xs:
-        if x.shape != shape:
+        if (x.shape if x.raw is None else x.raw.shape) != shape:
             raise ShapeError(f"stack: shapes {shape} and {x.shape} differ")
-    return bind(axis_op(Stack, "stack", len(shape) + 1, dim, axis, 0), *xs)
+    op = axis_op(Stack, "stack", len(shape) + 1, dim, axis, 0)
+    return bind_pair(op, *xs) if len(xs) == 2 else bind(op, *xs)
 
 
 @public_function()

@@ -59,9 +59,9 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     >>> lucid.transpose(lucid.zeros(2, 3, 4), 0, 2).shape
     (4, 3, 2)
     """
-    x = as_tensor(input)
+    x = input if isinstance(input, Traced) else as_tensor(input)
     if dim1 is not None:
-        return swap_axes("transpose", x, dim0, dim1)
+        return bind_view(_swap_axes_op("transpose", len(x.shape), dim0, dim1), x)
     order = resolve_alias("transpose", ("dim0", dim0), ("axes", axes))
     order = (
         range(x.ndim)[::-1]
@@ -87,7 +87,7 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Any:
 
 def T(x: Any) -> Any:
     """Return `x` with its axes in reverse order."""
-    x = as_tensor(x)
+    x = x if isinstance(x, Traced) else as_tensor(x)
     return bind_view(_REVERSE[len(x.shape)], x)
 
 
@@ -157,6 +157,8 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """
     if axis is not None:
         dim = resolve_alias("unsqueeze", ("dim", dim), ("axis", axis))
+    if dim.__class__ is int and isinstance(input, Traced):
+        return bind_view(expand_dims_op("unsqueeze", input.shape, (dim,)), input)
     return _expand_dims("unsqueeze", input, dim)
 
 
