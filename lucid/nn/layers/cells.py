@@ -11,7 +11,7 @@ from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
-from lucid.ops.core.promote import as_tensor
+from lucid.ops.core.promote import as_tensor, result_type
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import chunk
@@ -54,6 +54,16 @@ class Rule:
         """Return the next state, given transposed weights; `x` is the contribution of the input."""
         return (self.activation(x + state[0] @ w.hh),)
 
+    def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        """Return the next state of a cell that reads `x`."""
+        return (self.activation(cell_gates(x, state[0], *w)),)
+
+
+@compile_when_hot
+def cell_gates(x: Any, h: Any, ih: Any, hh: Any, bias_ih: Any, bias_hh: Any, hr: Any) -> Any:
+    """Return the gates of a cell: the input and the state, each by its weights."""
+    return F.linear(x, ih, None if bias_ih is None else bias_ih + bias_hh) + h @ t(hh)
+
 
 class LSTMRule(Rule):
     """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), with i, f, g, o linear in x and h."""
@@ -66,6 +76,12 @@ class LSTMRule(Rule):
         c = lstm_memory(gates, c)
         h = lstm_output(gates, c)
         return (h if w.hr is None else h @ w.hr, c)
+
+    def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        h, c = state
+        gates = cell_gates(x, h, *w)
+        c = lstm_memory(gates, c)
+        return lstm_output(gates, c), c
 
 
 @compile_when_hot
@@ -91,13 +107,21 @@ class GRURule(Rule):
         return F.linear(x, w.ih, w.bias_ih)
 
     def step(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
-        (h,) = state
-        rx, zx, nx = chunk(x, 3, -1)
-        gates = h @ w.hh
-        rh, zh, nh = chunk(gates if w.bias_hh is None else gates + w.bias_hh, 3, -1)
-        z = F.sigmoid(zx + zh)
-        n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
-        return (n + z * (h - n),)
+        return (gru_state(x, state[0], w.hh, w.bias_hh),)
+
+    def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
+        return (gru_state(self.input_gates(x, w), state[0], t(w.hh), w.bias_hh),)
+
+
+@compile_when_hot
+def gru_state(x: Any, h: Any, hh: Any, bias_hh: Any) -> Any:
+    """Return the next state of a GRU, given transposed weights."""
+    rx, zx, nx = chunk(x, 3, -1)
+    gates = h @ hh
+    rh, zh, nh = chunk(gates if bias_hh is None else gates + bias_hh, 3, -1)
+    z = F.sigmoid(zx + zh)
+    n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
+    return n + z * (h - n)
 
 
 TANH_RULE, RELU_RULE, LSTM_RULE, GRU_RULE = Rule(), Rule(F.relu), LSTMRule(), GRURule()
@@ -136,14 +160,13 @@ class Cell(Module):
         shape = (*x.shape[:-1], self.hidden_size)
         w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         rule = self.rule
-        gates = rule.input_gates(x, w)
-        given = (zeros(shape, dtype=gates.dtype),) * rule.states if hx is None else hx
+        given = (zeros(shape, dtype=result_type(x, w.ih)),) * rule.states if hx is None else hx
         state = tuple(given) if isinstance(given, (tuple, list)) else (as_tensor(given),)
         if [s.shape for s in state] != [shape] * rule.states:
             shapes = ", ".join(str(s.shape) for s in state)
             facts = f"{rule.states} of shape {shape} expected"
             raise ShapeError(f"{name}: states of shapes {shapes}; {facts}")
-        new = rule.step(gates, state, w.transposed())
+        new = rule.cell(x, state, w)
         return new if rule.states > 1 else new[0]
 
     def extra_repr(self) -> str:

@@ -28,11 +28,12 @@ def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
 def axis_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any, default: Any = None) -> Any:
     """Return the primitive `op` along the axis that `dim` or `axis` gives."""
     if axis is None and (dim.__class__ is int or dim is None is not default):
-        return _axis_op(op, name, ndim, default if dim is None else dim)
+        return _axis_op(op, name, ndim, default if dim is None else dim)  # type: ignore[arg-type]
     at = resolve_alias(name, ("dim", dim), ("axis", axis), default)
     if at is None:
         raise ArgumentError(f"{name}: give dim (or axis)")
-    return _axis_op(op, name, ndim, at if at.__class__ is int else as_index(name, at))
+    at = at if at.__class__ is int else as_index(name, at)
+    return _axis_op(op, name, ndim, at)  # type: ignore[arg-type]
 
 
 @memoize(maxsize=4096)

@@ -59,7 +59,7 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     >>> lucid.transpose(lucid.zeros(2, 3, 4), 0, 2).shape
     (4, 3, 2)
     """
-    x = input if isinstance(input, Traced) else as_tensor(input)
+    x: Any = input if isinstance(input, Traced) else as_tensor(input)
     if dim1 is not None:
         return bind_view(_swap_axes_op("transpose", len(x.shape), dim0, dim1), x)
     order = resolve_alias("transpose", ("dim0", dim0), ("axes", axes))
