@@ -187,12 +187,6 @@ def record(op: Primitive, xs: tuple[Any, ...], value: np.ndarray, flags: int) ->
     node.flags = out_flags
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
-    if modes.fast_record:
-        frame = _getframe(2)
-        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-        node.source = (frame.f_code, frame.f_lasti, modes.scope)
-        return node
     if modes.recorder is not None:
         modes.recorder.on_result(node, value)
         if op.ordered:
