@@ -20,7 +20,7 @@ from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.following.follow import expect_next, prepare_followed
 from lucid.autograd.following.step_run import StepRun, expects_update
 from lucid.autograd.following.step_sequence import learn
-from lucid.autograd.graph import GradientEdge, GradientPass, gradient_pass, without_edges
+from lucid.autograd.graph import GradientPass, gradient_pass, without_edges
 from lucid.autograd.watch import has_hooks, has_watchers, prepare_watched
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
@@ -217,7 +217,7 @@ def grad(
 ) -> Any:
     """Return the gradients of `outputs` with respect to `inputs`; `.grad` is not changed.
 
-    A single tensor returns a single gradient, a list or tuple returns a tuple.
+    A single tensor returns a single gradient; a list, or `model.parameters()`, returns a tuple.
 
     >>> import lucid
     >>> x = lucid.tensor([1.0, -2.0, 3.0], requires_grad=True)
@@ -230,8 +230,7 @@ def grad(
             roots, targets, grad_outputs, retain_graph, allow_unused, create_graph,
             materialize_grads,
         )  # fmt: skip
-    single = inputs.__class__ is GradientEdge or not isinstance(inputs, (list, tuple))
-    return results[0] if single and len(targets) == 1 else tuple(results)
+    return results[0] if hasattr(inputs, "node") else tuple(results)
 
 
 def gradients(

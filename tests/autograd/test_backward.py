@@ -466,3 +466,10 @@ def test_a_loss_that_is_kept_keeps_no_parameter_alive():
     leaf = weakref.ref(x.node)
     del x
     assert leaf() is None and loss.item() == 5.0
+
+
+def test_grad_of_an_iterator_is_a_tuple_even_with_one_element():
+    layer = lucid.nn.Linear(2, 1, bias=False)
+    for inputs in (layer.parameters(), {"w": layer.weight}.values(), [layer.weight]):
+        found = lucid.autograd.grad(layer(lucid.ones(1, 2)).sum(), inputs)
+        assert isinstance(found, tuple) and [g.tolist() for g in found] == [[[1.0, 1.0]]]
