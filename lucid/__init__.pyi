@@ -42,7 +42,7 @@ from lucid.debugging.missing_gradient import explain_no_grad as explain_no_grad
 from lucid.debugging.rounding import precision as precision
 from lucid.debugging.rule_check import verify as verify
 from lucid.exporters.export import export as export
-from lucid.func.batching import vmap as vmap
+from lucid.func.mapping.batching import vmap as vmap
 from lucid.linalg.decompositions import LUFactor as _LUFactor
 from lucid.linalg.decompositions import LUFactorEx as _LUFactorEx
 from lucid.linalg.decompositions import QR as _QR

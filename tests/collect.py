@@ -17,7 +17,7 @@ def collected(name: str) -> list[Any]:
     """Return the variable `name` of every module that has it."""
     found = []
     for package in (tests.cases, tests.table):
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not module.name.endswith((".test_table", ".parity")):
                 found.append(getattr(importlib.import_module(module.name), name, None))
     return [value for value in found if value is not None]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError, ShapeError, TaskError
-from lucid.func.batching import vmap
+from lucid.func.mapping.batching import vmap
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import stack as stack_tensors

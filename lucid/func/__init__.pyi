@@ -8,7 +8,6 @@ import numpy as _np
 
 from lucid.debugging.graph_functions import from_graph as from_graph
 from lucid.func.associative import associative_scan as associative_scan
-from lucid.func.batching import vmap as vmap
 from lucid.func.checkpointing import checkpoint as checkpoint
 from lucid.func.checkpointing import checkpoint_name as checkpoint_name
 from lucid.func.checkpointing import saved_residuals as saved_residuals
@@ -29,13 +28,11 @@ from lucid.func.derivatives import linearize as linearize
 from lucid.func.derivatives import stop_gradient as stop_gradient
 from lucid.func.derivatives import value_and_grad as value_and_grad
 from lucid.func.derivatives import vjp as vjp
-from lucid.func.implicit import fixed_point as fixed_point
-from lucid.func.implicit import linear_solve as linear_solve
-from lucid.func.implicit import root as root
 from lucid.func.jacobians import hessian as hessian
 from lucid.func.jacobians import jacfwd as jacfwd
 from lucid.func.jacobians import jacobian as jacobian
 from lucid.func.jacobians import jacrev as jacrev
+from lucid.func.mapping.batching import vmap as vmap
 from lucid.func.mapping.collectives import all_gather as all_gather
 from lucid.func.mapping.collectives import all_to_all as all_to_all
 from lucid.func.mapping.collectives import axis_index as axis_index
@@ -49,6 +46,9 @@ from lucid.func.mapping.collectives import psum_scatter as psum_scatter
 from lucid.func.mapping.custom_batching import custom_vmap as custom_vmap
 from lucid.func.mapping.vectorization import vectorize as vectorize
 from lucid.func.numba_functions import from_numba as from_numba
+from lucid.func.solvers.implicit import fixed_point as fixed_point
+from lucid.func.solvers.implicit import linear_solve as linear_solve
+from lucid.func.solvers.implicit import root as root
 from lucid.func.solvers.odes import odeint as odeint
 from lucid.nn.stateless import functional_call as functional_call
 from lucid.nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_

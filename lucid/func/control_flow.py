@@ -415,7 +415,7 @@ def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any
     >>> lucid.func.map(lambda x: x * x, lucid.tensor([1.0, 2.0, 3.0]))
     Tensor([1., 4., 9.])
     """
-    from lucid.func.batching import vmap
+    from lucid.func.mapping.batching import vmap
 
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]

@@ -12,8 +12,14 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.contraction import adjoint_matrix
-from lucid.ops.linalg.degenerate import column, row
-from lucid.ops.linalg.factorizations import Cholesky, LuFactor, LuParts, Qr, transpose_matrix
+from lucid.ops.linalg.decompositions.degenerate import column, row
+from lucid.ops.linalg.decompositions.factorizations import (
+    Cholesky,
+    LuFactor,
+    LuParts,
+    Qr,
+    transpose_matrix,
+)
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 

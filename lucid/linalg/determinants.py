@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lucid.linalg.arguments import as_matrix
 from lucid.ops.core.arguments import public_function
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.linalg.eigh_svd import diagonal_of
-from lucid.ops.linalg.factorizations import LuFactor
+from lucid.ops.linalg.decompositions.eigh_svd import diagonal_of
+from lucid.ops.linalg.decompositions.factorizations import LuFactor
 from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedSlogdet, permutation_sign
 from lucid.tape.bind import bind
 

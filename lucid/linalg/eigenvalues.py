@@ -10,9 +10,9 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg.contraction import adjoint_matrix, product
-from lucid.ops.linalg.degenerate import row
-from lucid.ops.linalg.eig import Eig, Eigvals
-from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
+from lucid.ops.linalg.decompositions.degenerate import row
+from lucid.ops.linalg.decompositions.eig import Eig, Eigvals
+from lucid.ops.linalg.decompositions.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
 from lucid.ops.linalg.known_derivatives import PrecomputedPinv
 from lucid.ops.linalg.matrices import hermitian_part
 from lucid.ops.shape.diagonals import tril, triu

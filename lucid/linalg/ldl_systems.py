@@ -19,7 +19,7 @@ from lucid.linalg.arguments import (
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.core.runtime_check import refuse
-from lucid.ops.linalg.ldl import LdlFactor, LdlSolve
+from lucid.ops.linalg.decompositions.ldl import LdlFactor, LdlSolve
 from lucid.tape.bind import bind
 
 if TYPE_CHECKING:

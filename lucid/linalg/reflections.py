@@ -17,8 +17,8 @@ from lucid.linalg.solving import solve_triangular
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.linalg.contraction import adjoint_matrix
-from lucid.ops.linalg.degenerate import column, row
-from lucid.ops.linalg.factorizations import Geqrf
+from lucid.ops.linalg.decompositions.degenerate import column, row
+from lucid.ops.linalg.decompositions.factorizations import Geqrf
 from lucid.ops.linalg.matrices import constant_like
 from lucid.ops.shape.diagonals import tril, triu
 from lucid.tape.bind import bind

@@ -23,9 +23,14 @@ from lucid.ops.core.promote import as_tensor, cast, promote
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
 from lucid.ops.linalg.contraction import adjoint_matrix, product
-from lucid.ops.linalg.factorizations import LuFactor, Permutation, row_indices, transpose_matrix
+from lucid.ops.linalg.decompositions.factorizations import (
+    LuFactor,
+    Permutation,
+    row_indices,
+    transpose_matrix,
+)
+from lucid.ops.linalg.decompositions.triangular import LuSolve, TriangularSolve
 from lucid.ops.linalg.known_derivatives import identity_like
-from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from lucid.ops.reduce.statistics import abs_square
 from lucid.ops.shape.movement import Reshape
 from lucid.ops.shape.shaping import movedim

@@ -24,8 +24,8 @@ from lucid.linalg.solving import lu_solve as solve_by_lu
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.linalg.contraction import adjoint_matrix
-from lucid.ops.linalg.degenerate import column, row
-from lucid.ops.linalg.factorizations import LuParts, Permutation, transpose_matrix
+from lucid.ops.linalg.decompositions.degenerate import column, row
+from lucid.ops.linalg.decompositions.factorizations import LuParts, Permutation, transpose_matrix
 from lucid.ops.linalg.matrices import constant_like, real_dtype
 from lucid.ops.shape.creation import empty, zeros
 from lucid.public.declare import public

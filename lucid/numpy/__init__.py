@@ -1,9 +1,9 @@
 """NumPy's functions on tensors, with NumPy's signatures, defaults and results.
 
 `import lucid.numpy as np` is NumPy's namespace, and that of the array API standard (2024.12, with
-the linalg and fft extensions), for tensors: a name is there if `lucid.numpy.dispatch` has a
-counterpart of NumPy's object with this name. Floats that NumPy would make float64 by
-default have Lucid's default dtype.
+the linalg and fft extensions), for tensors: a name is there if `lucid.numpy.protocols.dispatch` has
+a counterpart of NumPy's object with this name. Floats that NumPy would make float64 by default have
+Lucid's default dtype.
 
 >>> import lucid.numpy as np
 >>> np.linspace(0.0, 1.0, 3) + np.ones(3)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from lucid.numpy import inspection
-from lucid.numpy.dispatch import find_counterpart
-from lucid.numpy.ufuncs import ufunc_method
+from lucid.numpy.protocols.dispatch import find_counterpart
+from lucid.numpy.protocols.ufuncs import ufunc_method
 from lucid.tensors.numpy_protocols import call_counterpart, call_ufunc
 
 DTYPES = (

@@ -182,7 +182,6 @@ NAMES: dict[str, dict[str, str]] = {
     "func": {
         "debugging.graph_functions": "from_graph",
         "func.associative": "associative_scan",
-        "func.batching": "vmap",
         "func.checkpointing": "checkpoint checkpoint_name saved_residuals",
         "func.control_flow": "cond fori_loop map scan switch while_loop",
         "func.custom_rules.forward": "custom_jvp",
@@ -191,8 +190,8 @@ NAMES: dict[str, dict[str, str]] = {
             "grad grad_and_value hvp jvp linear_transpose linearize stop_gradient value_and_grad "
             "vjp"
         ),
-        "func.implicit": "fixed_point linear_solve root",
         "func.jacobians": "hessian jacfwd jacobian jacrev",
+        "func.mapping.batching": "vmap",
         "func.mapping.collectives": (
             "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute psum "
             "psum_scatter"
@@ -200,6 +199,7 @@ NAMES: dict[str, dict[str, str]] = {
         "func.mapping.custom_batching": "custom_vmap",
         "func.mapping.vectorization": "vectorize",
         "func.numba_functions": "from_numba",
+        "func.solvers.implicit": "fixed_point linear_solve root",
         "func.solvers.odes": "odeint",
         "nn.stateless": "functional_call replace_all_batch_norm_modules_ stack_module_state",
         "tape.recording.trace": "closure_convert eval_shape make_jaxpr:trace",
@@ -250,7 +250,7 @@ NAMES: dict[str, dict[str, str]] = {
         "debugging.rule_check": "verify",
         "exporters.export": "export",
         "fft.spectrograms": "istft stft",
-        "func.batching": "vmap",
+        "func.mapping.batching": "vmap",
         "linalg.determinants": "logdet",
         "linalg.products": "matrix_exp matrix_power",
         "linalg.reflections": "geqrf ormqr",
@@ -267,11 +267,11 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "nn.functional.distances": "cosine_similarity pairwise_distance",
         "nn.functional.dropouts": "alpha_dropout dropout feature_alpha_dropout",
+        "nn.functional.images.vision": "channel_shuffle pixel_shuffle pixel_unshuffle",
         "nn.functional.linear_maps": "bilinear",
         "nn.functional.normalization": "group_norm layer_norm rms_norm",
         "nn.functional.pooling.adaptive": "adaptive_avg_pool1d",
         "nn.functional.pooling.windows": "avg_pool1d max_pool1d max_pool2d max_pool3d",
-        "nn.functional.vision": "channel_shuffle pixel_shuffle pixel_unshuffle",
         "ops.core.constants": (
             "bool:bool_ bool_ cdouble:complex128 cfloat:complex64 complex128 complex64 "
             "double:float64 e float16 float32 float64 float:float32 half:float16 inf int16 int32 "
@@ -405,8 +405,6 @@ NAMES: dict[str, dict[str, str]] = {
             "Softplus Softshrink Softsign Tanh Tanhshrink Threshold"
         ),
         "nn.layers.adaptive_softmax": "AdaptiveLogSoftmaxWithLoss LinearCrossEntropyLoss",
-        "nn.layers.attention": "MultiheadAttention",
-        "nn.layers.cells": "GRUCell LSTMCell RNNCell",
         "nn.layers.conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
         "nn.layers.dropout": (
             "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout"
@@ -437,8 +435,10 @@ NAMES: dict[str, dict[str, str]] = {
             "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d MaxPool1d "
             "MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
         ),
-        "nn.layers.recurrent": "GRU LSTM RNN",
-        "nn.layers.transformer": (
+        "nn.layers.sequences.attention": "MultiheadAttention",
+        "nn.layers.sequences.cells": "GRUCell LSTMCell RNNCell",
+        "nn.layers.sequences.recurrent": "GRU LSTM RNN",
+        "nn.layers.sequences.transformer": (
             "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
             "TransformerEncoderLayer"
         ),
@@ -468,6 +468,12 @@ NAMES: dict[str, dict[str, str]] = {
             "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout"
         ),
         "nn.functional.embeddings": "embedding embedding_bag one_hot",
+        "nn.functional.images.resampling": (
+            "affine_grid grid_sample interpolate upsample upsample_bilinear upsample_nearest"
+        ),
+        "nn.functional.images.vision": (
+            "channel_shuffle fold pad pixel_shuffle pixel_unshuffle unfold"
+        ),
         "nn.functional.linear_maps": "bilinear linear",
         "nn.functional.losses.classes": "cross_entropy linear_cross_entropy nll_loss",
         "nn.functional.losses.margins": (
@@ -502,10 +508,6 @@ NAMES: dict[str, dict[str, str]] = {
             "max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
             "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d"
         ),
-        "nn.functional.resampling": (
-            "affine_grid grid_sample interpolate upsample upsample_bilinear upsample_nearest"
-        ),
-        "nn.functional.vision": "channel_shuffle fold pad pixel_shuffle pixel_unshuffle unfold",
         "ops.elementwise.exponential": "sigmoid",
         "ops.elementwise.trigonometric": "tanh",
         "ops.linalg.distances": "pdist",
@@ -810,14 +812,14 @@ PRIMITIVES: dict[str, str] = {
     "ops.index.selection": "take_one",
     "ops.index.writing": "last_write scatter_set slice_set",
     "ops.linalg.contraction": "einsum matmul",
-    "ops.linalg.eig": "eig eigvals",
-    "ops.linalg.eigh_svd": "eigh eigvalsh svd svdvals",
-    "ops.linalg.factorizations": "cholesky geqrf lu_factor permutation qr",
+    "ops.linalg.decompositions.eig": "eig eigvals",
+    "ops.linalg.decompositions.eigh_svd": "eigh eigvalsh svd svdvals",
+    "ops.linalg.decompositions.factorizations": "cholesky geqrf lu_factor permutation qr",
+    "ops.linalg.decompositions.ldl": "ldl_factor ldl_solve",
+    "ops.linalg.decompositions.triangular": "lu_solve triangular_solve",
     "ops.linalg.fourier": "fft irfft rfft",
     "ops.linalg.known_derivatives": "precomputed_det precomputed_pinv precomputed_slogdet",
-    "ops.linalg.ldl": "ldl_factor ldl_solve",
     "ops.linalg.matrix_exp": "matrix_exp repeated_square",
-    "ops.linalg.triangular": "lu_solve triangular_solve",
     "ops.nn.convolution": "convolution convolution_transpose convolution_weight",
     "ops.nn.max_pool": "max_pool",
     "ops.nn.resample": "resample",

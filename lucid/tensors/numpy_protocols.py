@@ -35,7 +35,7 @@ def apply_ufunc(x: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: An
 
 def call_ufunc(ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Call the counterpart of a ufunc, or of one of its methods, with the arguments of NumPy's."""
-    from lucid.numpy.ufuncs import ufunc_method
+    from lucid.numpy.protocols.ufuncs import ufunc_method
 
     name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     out = kwargs.pop("out", None)
@@ -121,7 +121,7 @@ def is_tracked(x: Any) -> bool:
 
 def apply_function(function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """`__array_function__`: call the counterpart of a NumPy function."""
-    from lucid.numpy.dispatch import find_counterpart
+    from lucid.numpy.protocols.dispatch import find_counterpart
 
     if not all(issubclass(t, (Traced, np.ndarray, np.generic)) for t in types):
         return NotImplemented

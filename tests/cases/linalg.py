@@ -9,12 +9,18 @@ import numpy as np
 import scipy.linalg
 
 from lucid.ops.core.runtime_check import Refuse
-from lucid.ops.linalg.eig import Eig, Eigvals
-from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
-from lucid.ops.linalg.factorizations import Cholesky, Geqrf, LuFactor, Permutation, Qr
+from lucid.ops.linalg.decompositions.eig import Eig, Eigvals
+from lucid.ops.linalg.decompositions.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
+from lucid.ops.linalg.decompositions.factorizations import (
+    Cholesky,
+    Geqrf,
+    LuFactor,
+    Permutation,
+    Qr,
+)
+from lucid.ops.linalg.decompositions.triangular import LuSolve, TriangularSolve
 from lucid.ops.linalg.known_derivatives import PrecomputedDet, PrecomputedPinv, PrecomputedSlogdet
 from lucid.ops.linalg.matrix_exp import MatrixExp, RepeatedSquare
-from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from tests.cases.case import Arg, Case, complex_, integer, real
 
 

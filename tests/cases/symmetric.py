@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lucid.ops.linalg.ldl import LdlFactor, LdlSolve
+from lucid.ops.linalg.decompositions.ldl import LdlFactor, LdlSolve
 from tests.cases.case import Arg, Case, complex_, real
 
 

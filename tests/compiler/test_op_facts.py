@@ -15,9 +15,9 @@ from lucid.ir.primitive import all_primitives
 COMPILER = Path(lucid.__file__).parent / "compiler"
 # Passes whose rewrites are the algebra of particular operations, and may therefore name them.
 ALGEBRA = {
-    "passes/hoist.py",
-    "passes/merge_loops.py",
-    "passes/reroll.py",
+    "passes/loops/hoist.py",
+    "passes/loops/merge_loops.py",
+    "passes/loops/reroll.py",
     "passes/simplify.py",
     "passes/rules/simplify_matmul.py",
     "passes/sink.py",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.numpy import dispatch, ufuncs
-from lucid.numpy.declared import declared_counterparts
+from lucid.numpy.protocols import dispatch, ufuncs
+from lucid.numpy.protocols.declared import declared_counterparts
 from tests.numpy import calls
 
 DECLARED = declared_counterparts()

@@ -35,11 +35,17 @@ ALLOWED = {
     ("lucid.tape.recording.trace", "lucid.ops.core.promote"): "arguments of trace() become tensors",
     ("lucid.tape.tiering", "lucid.ops.shape.movement"): "an operand that lies transposed",
     ("lucid.ops.reduce.statistics", "lucid.linalg"): "norm(p='nuc') is matrix_norm",
-    ("lucid.ops.higher_order.implicit_solve", "lucid.func.implicit"): "rules use its solvers",
+    (
+        "lucid.ops.higher_order.implicit_solve",
+        "lucid.func.solvers.implicit",
+    ): "its solvers",
     ("lucid.ops.higher_order.numba_function", "lucid"): "math.<name> of a tensor is lucid.<name>",
     ("lucid.func.solvers.krylov", "lucid.linalg"): "solvers of small dense systems",
-    ("lucid.tensors.numpy_protocols", "lucid.numpy.dispatch"): "NumPy's protocols dispatch there",
-    ("lucid.tensors.numpy_protocols", "lucid.numpy.ufuncs"): "those of ufuncs here",
+    (
+        "lucid.tensors.numpy_protocols",
+        "lucid.numpy.protocols.dispatch",
+    ): "NumPy's functions",
+    ("lucid.tensors.numpy_protocols", "lucid.numpy.protocols.ufuncs"): "NumPy's ufuncs",
 }
 
 

@@ -22,7 +22,7 @@ from lucid.compiler.jit.recorded_facts import (
     same_objects,
 )
 from lucid.compiler.passes.fold_constants import fold_constants
-from lucid.compiler.passes.reroll import reroll
+from lucid.compiler.passes.loops.reroll import reroll
 from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Var
 from lucid.ir.interpret import Program

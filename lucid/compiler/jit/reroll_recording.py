@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lucid.compiler.passes import reroll as rerolling
+from lucid.compiler.passes.loops import reroll as rerolling
 from lucid.ir.graph import Literal
 from lucid.tape.cut import Cut, ancestors, cut_since
 from lucid.tape.modes import local

@@ -8,9 +8,9 @@ from lucid.compiler.lowering.lower import GraphLowering
 from lucid.compiler.passes.cse import cse
 from lucid.compiler.passes.expand.decompose import decompose
 from lucid.compiler.passes.expand.lower_complex import lower_complex
-from lucid.compiler.passes.hoist import hoist
 from lucid.compiler.passes.insert_copies import insert_copies
-from lucid.compiler.passes.merge_loops import merge_loops
+from lucid.compiler.passes.loops.hoist import hoist
+from lucid.compiler.passes.loops.merge_loops import merge_loops
 from lucid.compiler.passes.recompute import recompute
 from lucid.compiler.passes.recompute_budget import fit_budget
 from lucid.compiler.passes.simplify import simplify

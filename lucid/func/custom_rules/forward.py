@@ -15,7 +15,6 @@ from typing import Any
 
 from lucid.autograd.functions.calls import derivative_like
 from lucid.errors import ArgumentError, GraphError, TracedValueError
-from lucid.func.batching import vmap
 from lucid.func.custom_rules.arguments import (
     CustomRuleFunction,
     P,
@@ -23,6 +22,7 @@ from lucid.func.custom_rules.arguments import (
     flatten_derivatives,
     static_argument,
 )
+from lucid.func.mapping.batching import vmap
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.promote import as_tensor

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from lucid.errors import ArgumentError, ShapeError
-from lucid.func.batching import vmap
+from lucid.func.mapping.batching import vmap
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor

@@ -20,7 +20,7 @@ RESTART = 24
 
 def dense(product: Product, b: Any, tol: float, max_steps: int | None) -> Any:
     """Form the matrix with one batched product and solve by LU."""
-    from lucid.func.batching import vmap
+    from lucid.func.mapping.batching import vmap
     from lucid.linalg import solve
 
     columns = vmap(product)(eye(b.shape[0], dtype=b.dtype))

@@ -16,8 +16,8 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.func.control_flow import scan, while_loop
 from lucid.func.custom_rules.reverse import custom_vjp
 from lucid.func.derivatives import vjp
-from lucid.func.implicit import Vector
 from lucid.func.numpy_results import numpy_like
+from lucid.func.solvers.implicit import Vector
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast, to_floating

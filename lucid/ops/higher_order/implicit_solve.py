@@ -124,7 +124,7 @@ class Root(Primitive):
         return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
-        from lucid.func.implicit import solve_linearized
+        from lucid.func.solvers.implicit import solve_linearized
 
         consts = xs[: self.n_consts]
         moved = constants_jvp(self.residual, self.n_consts, [*consts, *ys], ts)
@@ -134,7 +134,7 @@ class Root(Primitive):
         return tuple(solve_linearized(self.residual, consts, ys, rhs, self.linear, transpose=False))
 
     def vjp(self, cts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
-        from lucid.func.implicit import solve_linearized
+        from lucid.func.solvers.implicit import solve_linearized
 
         consts, start = xs[: self.n_consts], xs[self.n_consts :]
         lam = solve_linearized(

@@ -16,11 +16,11 @@ from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.complexes import complex, conj, imag, real
 from lucid.ops.elementwise.conditional import maximum, where
 from lucid.ops.linalg.contraction import adjoint_matrix, product
-from lucid.ops.linalg.degenerate import max_abs
-from lucid.ops.linalg.eigh_svd import diagonal_of
-from lucid.ops.linalg.factorizations import LuParts, transpose_matrix
+from lucid.ops.linalg.decompositions.degenerate import max_abs
+from lucid.ops.linalg.decompositions.eigh_svd import diagonal_of
+from lucid.ops.linalg.decompositions.factorizations import LuParts, transpose_matrix
+from lucid.ops.linalg.decompositions.triangular import LuSolve, TriangularSolve
 from lucid.ops.linalg.matrices import Matrixwise, check_matrix, constant_like
-from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from lucid.ops.reduce.cumulative import Cumprod
 from lucid.ops.shape.movement import Broadcast
 from lucid.tape.bind import bind

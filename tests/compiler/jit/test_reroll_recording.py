@@ -7,7 +7,7 @@ import pytest
 
 import lucid
 from lucid import nn
-from lucid.compiler.passes import reroll as rerolling
+from lucid.compiler.passes.loops import reroll as rerolling
 
 STEPS = 12
 

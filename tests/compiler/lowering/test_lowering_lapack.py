@@ -9,11 +9,11 @@ import lucid
 from lucid import linalg
 from lucid.compiler.runtime.lapack import caller_kernel, query_workspace
 from lucid.errors import LinAlgError
-from lucid.ops.linalg.eig import Eig, Eigvals
-from lucid.ops.linalg.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
-from lucid.ops.linalg.factorizations import Cholesky, LuFactor, Permutation, Qr
+from lucid.ops.linalg.decompositions.eig import Eig, Eigvals
+from lucid.ops.linalg.decompositions.eigh_svd import Eigh, Eigvalsh, Svd, Svdvals
+from lucid.ops.linalg.decompositions.factorizations import Cholesky, LuFactor, Permutation, Qr
+from lucid.ops.linalg.decompositions.triangular import LuSolve, TriangularSolve
 from lucid.ops.linalg.matrix_exp import RepeatedSquare
-from lucid.ops.linalg.triangular import LuSolve, TriangularSolve
 from tests.compiler.lowering.lowering_checks import compiled
 
 BATCH = 3000  # enough to be split into chunks, each with work space of its own

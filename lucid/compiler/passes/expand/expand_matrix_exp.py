@@ -22,10 +22,10 @@ from lucid.ops.elementwise.exponential import Exp2, Log2
 from lucid.ops.elementwise.logic import Eq
 from lucid.ops.elementwise.rounding import Ceil
 from lucid.ops.linalg.contraction import Matmul
-from lucid.ops.linalg.factorizations import LuFactor
+from lucid.ops.linalg.decompositions.factorizations import LuFactor
+from lucid.ops.linalg.decompositions.triangular import LuSolve
 from lucid.ops.linalg.matrices import real_dtype
 from lucid.ops.linalg.matrix_exp import RepeatedSquare
-from lucid.ops.linalg.triangular import LuSolve
 from lucid.ops.reduce.extrema import Max
 from lucid.ops.reduce.reduction import Sum
 from lucid.ops.shape.creation import Iota

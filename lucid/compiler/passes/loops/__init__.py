@@ -1,0 +1,1 @@
+"""Passes over loops: hoist, merge and reroll."""

@@ -1,0 +1,1 @@
+"""Layers over sequences: recurrent cells and networks, attention, transformers."""

@@ -1,0 +1,1 @@
+"""Factorizations, eigenvalues and singular values, and systems solved with them."""

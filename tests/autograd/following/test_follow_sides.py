@@ -1,0 +1,187 @@
+"""What a followed step does beside its loss: several results, statistics, metrics, writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lucid
+import lucid.nn.functional as F
+from lucid import nn
+from tests.autograd.following.test_follow import (  # noqa: F401
+    STEPS,
+    both_ways,
+    counts,
+    data,
+    everything_may_be_followed,
+    hot,
+)
+
+
+def steps(model, loss_of, between=None, lr=0.1):
+    """Several steps of SGD: `loss_of(model, x, i)` gives the loss and values to look at later."""
+
+    def program():
+        lucid.manual_seed(0)
+        net = model()
+        optimizer = lucid.optim.SGD(net.parameters(), lr=lr, momentum=0.9)
+        seen, kept = [], []
+        for i in range(STEPS):
+            loss, *others = loss_of(net, lucid.tensor(data(6, 4, seed=i)), i)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            kept += [loss, *others]
+            if between is not None:
+                seen += between(net, optimizer, i) or []
+        seen += [x.detach().numpy().copy() for x in kept]
+        return seen + [x.numpy().copy() for x in net.state_dict().values()]
+
+    return program
+
+
+def normalized():
+    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 2))
+
+
+def squares(net, x, i):
+    return ((net(x) ** 2).mean(),)
+
+
+def test_running_statistics_are_written_in_the_step(counts):  # noqa: F811
+    both_ways(steps(normalized, squares))
+    assert counts["run"] == STEPS - 2 and counts["stopped"] == 0
+
+
+def test_running_statistics_that_are_looked_at_in_every_step(counts):  # noqa: F811
+    def between(net, optimizer, i):
+        return [net[1].running_mean.numpy().copy(), net[1].running_var.tolist()]
+
+    both_ways(steps(normalized, squares, between))
+    assert counts["run"] > 0
+
+
+def test_a_state_dict_in_the_middle_keeps_its_values(counts):  # noqa: F811
+    def program():
+        saved = []
+
+        def between(net, optimizer, i):
+            if i == STEPS // 2:
+                saved.append({k: x.clone() for k, x in net.state_dict().items()})
+                saved.append(optimizer.state_dict()["state"][0]["momentum_buffer"].clone())
+
+        seen = steps(normalized, squares, between)()
+        return [*seen, *[x.numpy().copy() for x in saved[0].values()], saved[1].numpy().copy()]
+
+    both_ways(program)
+    assert counts["run"] > STEPS // 2
+
+
+def test_switching_to_evaluation_and_back(counts):  # noqa: F811
+    def between(net, optimizer, i):
+        if i not in (3, 5):
+            return None
+        net.eval()
+        with lucid.no_grad():
+            out = net(lucid.tensor(data(3, 4, seed=50)))
+        net.train()
+        return [out.numpy().copy()]
+
+    both_ways(steps(normalized, squares, between))
+    assert counts["run"] > 0
+
+
+def test_metrics_beside_the_loss(counts):  # noqa: F811
+    def loss_of(net, x, i):
+        scores = net(x)
+        y = lucid.arange(6) % 2
+        hits = (scores.argmax(1) == y).float().mean()
+        return F.cross_entropy(scores, y), hits, scores.detach(), scores[1:]
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["run"] == STEPS - 2 and counts["stopped"] == 0
+
+
+def test_several_results_are_pending_together(counts):  # noqa: F811
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.head = nn.LSTM(2, 3), nn.Linear(3, 1)
+
+        def forward(self, x):
+            out, (h, c) = self.lstm(x.reshape(6, 2, 2))
+            return (self.head(out) ** 2).mean(), h, c, out.argmax(0)
+
+    both_ways(steps(Net, lambda net, x, i: net(x)))
+    assert counts["run"] == STEPS - 2 and counts["stopped"] == 0
+
+
+def test_pooling_has_indices_that_may_be_kept(counts):  # noqa: F811
+    def loss_of(net, x, i):
+        out, where = F.max_pool1d(net(x)[:, None], 2, return_indices=True)
+        return (out**2).sum(), where
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["run"] > 0
+
+
+def test_a_write_to_what_nothing_pending_reads_stops_nothing(counts):  # noqa: F811
+    count = lucid.zeros(())
+
+    def loss_of(net, x, i):
+        h = net(x)
+        count.add_(1)
+        return ((h**2).mean(),)
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["stopped"] == 0 and count.item() == 2 * STEPS
+
+
+def test_an_exception_after_a_pending_write(counts):  # noqa: F811
+    def program():
+        lucid.manual_seed(0)
+        net, seen = normalized(), []
+        for i in range(STEPS):
+            try:
+                loss = (net(lucid.tensor(data(6, 4, seed=i))) ** 2).mean()
+                if i % 3 == 2:
+                    raise ValueError
+                loss.backward()
+            except ValueError:
+                seen.append(net[1].running_mean.numpy().copy())
+        return [*seen, *[x.numpy().copy() for x in net.state_dict().values()]]
+
+    both_ways(program)
+
+
+def test_operations_on_pending_values_that_may_fail_look_at_once(counts):  # noqa: F811
+    def loss_of(net, x, i):
+        h = net(x)
+        gram = h.detach().T @ h.detach() + 0.1 * lucid.eye(2)
+        return (h**2).mean(), lucid.linalg.cholesky(gram)
+
+    both_ways(steps(normalized, loss_of))
+
+
+def test_an_unexpected_branch_is_computed_where_it_is_needed(counts):  # noqa: F811
+    def loss_of(net, x, i):
+        h = net(x)
+        if i % 4 == 3:
+            h = lucid.sin(h) * h.detach()
+        return ((h**2).mean(),)
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["run"] > 0 and counts["stopped"] > 0
+
+
+def test_a_second_backward_through_a_side_result_is_an_error(counts):  # noqa: F811
+    with hot():
+        net = normalized()
+        for i in range(STEPS):
+            h = net(lucid.tensor(data(6, 4, seed=i)))
+            other = (h * 2.0).sum()
+            (h**2).mean().backward()
+            with pytest.raises(lucid.errors.GraphError, match="freed"):
+                other.backward()
+            assert np.isclose(other.item(), 2.0 * h.sum().item(), rtol=1e-5)
+    assert counts["run"] > 0
