@@ -19,6 +19,7 @@ ALGEBRA = {
     "passes/loops/merge_loops.py",
     "passes/loops/reroll.py",
     "passes/simplify.py",
+    "passes/rules/simplify_indexing.py",
     "passes/rules/simplify_matmul.py",
     "passes/sink.py",
     "passes/transpose_matmul.py",
