@@ -18,7 +18,7 @@ from lucid.tape.node import GRAD, Node, is_recording
 
 MAX_ENTRIES = 512
 ALTERNATIVES = 4
-MAX_EQUATIONS = 5000
+MAX_EQUATIONS = 20_000
 
 _templates: OrderedDict[Any, list[Template]] = new_cache(f"{__name__}._templates", OrderedDict())
 

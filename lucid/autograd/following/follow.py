@@ -101,7 +101,8 @@ class Follower(SideOperations):
         """Return the Nodes and Literals of the operands, None if they are not the expected ones."""
         if len(xs) != len(step.refs):
             return None
-        slots, bound_here = self.slots, []
+        slots = self.slots
+        bound_here: list[int] | None = None
         found: list[Any] = []
         for x, ref, literal in zip(xs, step.refs, step.literals):
             if x.__class__ is Literal:
@@ -124,7 +125,7 @@ class Follower(SideOperations):
                 node = self.leaf(ref, x, node)
                 if node is None:
                     break
-                bound_here.append(ref)
+                bound_here = [ref] if bound_here is None else [*bound_here, ref]
             elif bound is not node:
                 break
             found.append(node)
@@ -134,7 +135,7 @@ class Follower(SideOperations):
                     if x.__class__ is not Literal:
                         node.saved = x.raw
             return tuple(found)
-        for ref in bound_here:  # it is another operation, and these are not its operands
+        for ref in bound_here or ():  # it is another operation, and these are not its operands
             node = slots[ref]
             slots[ref] = None
             del self.arrays[ref], self.leaves[node]
@@ -177,10 +178,13 @@ class Follower(SideOperations):
         frame = _getframe(3)
         while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
-        node.source = (frame.f_code, frame.f_lasti, scope)
+        source = step.source
+        if source[1] != frame.f_lasti or source[0] is not frame.f_code or source[2] is not scope:
+            source = step.source = (frame.f_code, frame.f_lasti, scope)
+        node.source = source
         value.node = node
         self.known[node] = value
-        self.places[id(value)] = (step.slot, -1)
+        self.places[id(value)] = step.place
         self.slots[step.slot] = node
         self.at += 1
         out = _new(tape.tensor_class)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.following.step_sequence import Place, StepSequence, append_graph
+from lucid.autograd.following.rolled_step import append_graph
+from lucid.autograd.following.step_sequence import Place, StepSequence
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.ir.graph import Graph, Var
@@ -221,7 +222,9 @@ def are_apart(values: Sequence[np.ndarray], overwritten: Sequence[int]) -> bool:
 
 
 def expects_update(sequence: StepSequence) -> bool:
-    """True if the update of an optimizer is likely to come next."""
+    """True if the update of an optimizer is likely to come next, and can run with the step."""
+    if sequence.is_rolled:
+        return False
     if sequence.has_update and sequence.updates_missed >= MAX_ALONE:
         sequence.updates_missed += 1
         return sequence.updates_missed % RETRY == 0

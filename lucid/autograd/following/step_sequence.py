@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.autograd.following.rolled_step import append_graph, rolled_program, rolls
+from lucid.compiler.passes.reroll import MIN_EQUATIONS
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
@@ -24,7 +26,6 @@ from lucid.transforms.prepare import Prepared
 MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
 HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
 HEAVY_SIZE = 2048  # or have so many elements
-MAX_EQUATIONS = 2000
 
 Place = tuple[int, int]  # a value: its slot, or ~number of a side operation; which result, or -1
 
@@ -40,10 +41,13 @@ class Step:
     several     whether the operation returns a tuple
     saves_x     whether its operands are saved for its derivative
     check       what checks the indices of a Region, or None
+    place       its place as a value
+    source      where it was last called from: as long as that is the same, Nodes share the tuple
     """
 
     __slots__ = (
-        "check", "index", "literals", "op", "refs", "saves_x", "several", "slot", "type", "types",
+        "check", "index", "literals", "op", "place", "refs", "saves_x", "several", "slot", "source",
+        "type", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
@@ -57,6 +61,8 @@ class Step:
         self.saves_x = bool(self.op.saves_x or self.several)
         checks = self.op.is_region and graph_checks(self.op)
         self.check = IndexCheck(self.op.graph) if checks else None
+        self.place: Place = (self.slot, -1)
+        self.source: tuple[Any, int, Any] = (None, -1, None)
 
 
 class StepSequence:
@@ -72,6 +78,7 @@ class StepSequence:
     has_update  whether an optimizer's compiled update came after the step
     updates_missed    how many steps in a row waited for one in vain
     after       the sequence that came after this one last time
+    is_rolled   whether its programs are those of its loops, see `rolled_step`
     """
 
     def __init__(self, cut: Cut, prepared: Prepared) -> None:
@@ -92,6 +99,7 @@ class StepSequence:
         self.has_update = False
         self.updates_missed = 0
         self.after: StepSequence | None = None
+        self.is_rolled = is_long(cut)
 
     def program(
         self, kept: tuple[Place, ...], sides: Sequence[Side], given: Sequence[np.ndarray]
@@ -110,9 +118,18 @@ class StepSequence:
         if len(self.programs) >= MAX_VARIANTS or Tiering.compile is None:
             return None
         types = [Type(x.dtype, x.shape) for x in given]
-        program = Tiering.compile(self.joined_graph(kept, sides, types))
+        if not self.is_rolled:
+            program = Tiering.compile(self.joined_graph(kept, sides, types))
+        else:
+            program = None if sides else rolled_program(self, kept)
         self.programs[key] = (program, list(sides))  # what the key has the ids of
         return program
+
+    def var(self, slot: int, index: int) -> Var:
+        """Return the Var of a value of the step."""
+        if index < 0:
+            return self.vars[slot]
+        return self.graph.equations[self.step_of[slot]].outputs[index]
 
     def joined_graph(
         self, kept: Iterable[Place], sides: Sequence[Side], types: Sequence[Type]
@@ -125,9 +142,7 @@ class StepSequence:
         given = [Var(type) for type in types]
 
         def var(slot: int, index: int) -> Var:
-            if slot < 0:
-                return made[~slot][index]
-            return self.vars[slot] if index < 0 else equations[self.step_of[slot]].outputs[index]
+            return made[~slot][index] if slot < 0 else self.var(slot, index)
 
         for side in sides:
             outputs = tuple([Var(type) for type in side.types])
@@ -162,20 +177,9 @@ class Side(NamedTuple):
         return (id(self.op), *refs)
 
 
-def append_graph(equations: list[Equation], graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-    """Append the equations of a Graph on these inputs; return its outputs."""
-    env: dict[Any, Any] = dict(zip(graph.inputs, inputs))
-    for eqn in graph.equations:
-        outputs = tuple([Var(y.type) for y in eqn.outputs])
-        env.update(zip(eqn.outputs, outputs))
-        operands = tuple([x if isinstance(x, Literal) else env[x] for x in eqn.inputs])
-        equations.append(Equation(eqn.op, operands, outputs, eqn.source))
-    return [x if isinstance(x, Literal) else env[x] for x in graph.outputs]
-
-
 def can_follow(cut: Cut, prepared: Prepared) -> bool:
     """True if the tape of a backward pass can be followed: every equation may wait."""
-    if not can_be_template(cut) or len(cut.rows) > MAX_EQUATIONS or len(cut.outputs) != 1:
+    if not can_be_template(cut) or len(cut.outputs) != 1:
         return False
     if len(set(cut.inputs)) != len(cut.inputs):
         return False
@@ -183,6 +187,11 @@ def can_follow(cut: Cut, prepared: Prepared) -> bool:
     if serials != sorted(serials):
         return False
     return all([can_follow_op(row[0]) for row in cut.rows])
+
+
+def is_long(cut: Cut) -> bool:
+    """True for a tape that is only followed if it is a loop."""
+    return len(cut.rows) >= MIN_EQUATIONS
 
 
 def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
@@ -255,16 +264,27 @@ class IndexCheck:
 
 
 def learn(cut: Cut) -> StepSequence | None:
-    """Return the sequence of a backward pass that is hot, before its tape is freed."""
+    """Return the sequence of a backward pass that is hot, before its tape is freed.
+
+    That of a long tape is hot before its derivative would be compiled, which takes seconds.
+    """
     found: StepSequence | bool | None = cut.prepared.get("sequence")
     if found is None:
         prepared = cut.prepared.get(("vjp", True))
         if prepared is None:
             return None
         entry = table.entries.get((DERIVATIVE, prepared.derivative.graph))
-        if entry is None or getattr(entry.program, "plan", None) is None:
+        if entry is None:
             return None
-        wanted = is_worthwhile(cut, prepared.types) and can_follow(cut, prepared)
-        found = StepSequence(cut, prepared) if wanted else False
+        long = is_long(cut)
+        if getattr(entry.program, "plan", None) is None and not (
+            long and entry.work + 2 >= entry.limit
+        ):
+            return None
+        found = False
+        if (long or is_worthwhile(cut, prepared.types)) and can_follow(cut, prepared):
+            found = StepSequence(cut, prepared)
+            if long and not rolls(found):
+                found = False
         cut.prepared["sequence"] = found
     return found if isinstance(found, StepSequence) else None

@@ -25,7 +25,7 @@ def fold_constants(
     for eqn in graph.equations:
         given = [x.array if x.__class__ is Literal else values.get(x) for x in eqn.inputs]
         known = not any([x is None for x in given])
-        if not known or eqn.op.ordered or all([x.__class__ is Literal for x in eqn.inputs]):
+        if not known or eqn.op.ordered or is_made_of_literals(eqn):
             remaining.append(eqn)
             continue
         with np.errstate(all="ignore"):
@@ -34,6 +34,12 @@ def fold_constants(
             values[var] = np.asarray(value)
             folded[var] = eqn
     return keep_needed(graph, values, folded, remaining)
+
+
+def is_made_of_literals(eqn: Equation) -> bool:
+    """True for arrays that kernels make themselves (`iota`, `full`); a single number is folded."""
+    literals = all([x.__class__ is Literal for x in eqn.inputs])
+    return literals and eqn.outputs[0].type.size != 1
 
 
 def keep_needed(

@@ -7,9 +7,10 @@ sequence becomes the loop that it was:
     c1 = f(c0, w, x[0]); c2 = f(c1, w, x[1]); ...    =    scan (c, x -> f(c, w, x)) over x from c0
 
 Equations repeat with a period if their operations and types do. A sequence of them is a loop if
-every operand is one of these at every step, and the same kind at all of them: a number; a value of
-the same step; the value of an earlier step (a carry); a value from outside; or the next slice of an
-array from outside (a stepped value). Anything else is left alone, and so are short Graphs, whose
+every operand is one of these at every step, and the same kind at all of them: a number, which may
+differ from step to step (then it is read from an array of all); a value of the same step; the value
+of an earlier step (a carry); a value from outside; or the next slice of an array from outside (a
+stepped value). Anything else is left alone, and so are short Graphs, whose
 straight code fuses across steps.
 """
 
@@ -24,10 +25,11 @@ from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import Rewriter, dce, rewrite
-from lucid.ir.types import Type
+from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.higher_order.control.scan import Scan
 from lucid.ops.higher_order.control.subgraphs import Writer
 from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.creation import Full
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose
 from lucid.tape.recording.pending import may_fail
 
@@ -147,7 +149,7 @@ class Loop:
     local     values of one step -> what stands for them in the body
     consts    values from outside -> Vars of the body
     chains    (position, index, initial values) -> Vars of the value 1, 2, ... steps before
-    stacks    (base, slices) -> Var of the body, and the array of all slices
+    stacks    (base, slices) or numbers -> Var of the body, and the array of all slices
     """
 
     def __init__(self, graph: Graph, run: Run, producer: Mapping[Var, tuple[int, int]]) -> None:
@@ -208,7 +210,8 @@ class Loop:
             self.local[position, 0] = self.stepped(steps)
             return
         self.check(lambda t: steps[t].op is op or steps[t].op == op)
-        operands = tuple([self.operand([x.inputs[i] for x in steps]) for i in range(len(inputs))])
+        columns = [[x.inputs[i] for x in steps] for i in range(len(inputs))]
+        operands = tuple([self.operand(op, column) for column in columns])
         made = tuple([Var(y.type) for y in outputs])
         self.body.equations.append(Equation(op, operands, made, source))
         for k, y in enumerate(made):
@@ -224,11 +227,15 @@ class Loop:
             return None
         return (*divmod(offset, self.run.period), at[1])
 
-    def operand(self, column: Sequence[Any]) -> Atom:
+    def operand(self, op: Primitive, column: Sequence[Any]) -> Atom:
         """Return the operand of the body that stands for these, one of every step."""
         middle = len(column) // 2
         x = column[middle]
         if isinstance(x, Literal):
+            if op.scalar and not op.literals_are_static and x.dtype.kind == "f":
+                self.check(lambda t: column[t].__class__ is Literal and column[t].dtype == x.dtype)
+                if any([y.key != x.key for y in column]):
+                    return self.numbers(column, x.dtype)
             self.check(lambda t: column[t].__class__ is Literal and column[t].key == x.key)
             return x
         place = self.place(x)
@@ -246,6 +253,16 @@ class Loop:
             (at, index, *column[:lag]), [Var(x.type) for _ in range(lag)]
         )
         return chain[-1]
+
+    def numbers(self, column: Sequence[Literal], dtype: np.dtype) -> Var:
+        """Return the Var of numbers that differ from step to step; an array holds all of them."""
+        key = ("numbers", *[x.key for x in column])
+        if key not in self.stacks:
+            one = Full((1,), SHORT_NAMES[dtype])
+            made = {x.key: self.make(self.before, one, x) for x in column}
+            table = self.make(self.before, Concatenate(0), *[made[x.key] for x in column])
+            self.stacks[key] = (Var(Type(dtype, ())), table)
+        return self.stacks[key][0]
 
     def outside(self, column: Sequence[Any]) -> Var:
         """Return the Var of values that are computed before the loop."""

@@ -62,10 +62,20 @@ def test_a_program_that_does_not_repeat_is_left_alone():
     assert scans(reroll(graph)) == []
 
 
-def test_numbers_that_change_from_step_to_step_are_left_alone():
+def test_numbers_that_change_from_step_to_step_are_an_array():
     def f(x):
         for t in range(6):
-            x = lucid.sin(x) * float(t + 1)
+            x = lucid.sin(x) * (0.1 * t + 1) + 0.1 * (t % 2)
+        return x
+
+    (scan,) = scans(rerolled(f, "f32[3]"))
+    assert [x.type.shape for x in scan.inputs] == [(3,), (6,), (6,)]
+
+
+def test_exponents_that_change_from_step_to_step_are_left_alone():
+    def f(x):
+        for t in range(6):
+            x = lucid.sin(x) ** float(t + 1)
         return x
 
     graph = trace(f)(Type.parse("f32[3]"))
