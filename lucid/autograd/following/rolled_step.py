@@ -1,6 +1,6 @@
 """rolled_step: the program of a step whose tape is the unrolled steps of a Python loop.
 
-The equations are rerolled to a Scan (`compiler/passes/reroll.py`), and that is differentiated: the
+The equations are rerolled to a Scan (`compiler/passes/loops/reroll.py`), and that is differentiated: the
 program of thousands of equations is that of one step, forward and reverse.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lucid.compiler.passes.fold_constants import fold_constants
-from lucid.compiler.passes.reroll import reroll
+from lucid.compiler.passes.loops.reroll import reroll
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.tape.tiering import Tiering
 from lucid.transforms.vjp import vjp
