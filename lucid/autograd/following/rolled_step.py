@@ -1,7 +1,7 @@
 """rolled_step: the program of a step whose tape is the unrolled steps of a Python loop.
 
-The equations are rerolled to a Scan (`compiler/passes/loops/reroll.py`), and that is differentiated: the
-program of thousands of equations is that of one step, forward and reverse.
+The equations are rerolled to a Scan (`compiler/passes/loops/reroll.py`), and that is
+differentiated: the program of thousands of equations is that of one step, forward and reverse.
 """
 
 from __future__ import annotations
