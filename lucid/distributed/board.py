@@ -40,7 +40,10 @@ class LocalBoard:
 
 
 class Board:
-    """The slots of the ranks on this machine; `ranks` are their numbers in the world."""
+    """The slots of the ranks on this machine; `ranks` are their numbers in the world.
+
+    crowded    whether there are more of them than cores
+    """
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         self.groups: list[tuple[int, ...]] = []
@@ -48,6 +51,7 @@ class Board:
         self.size = comm.Get_size()
         node = comm.Split_type(mpi.COMM_TYPE_SHARED)
         self.ranks: list[int] = node.allgather(self.rank)
+        self.crowded = len(self.ranks) > len(set().union(*node.allgather(usable_cores())))
         self.slots = self.map_file(node) or self.map_window(mpi, node)
         self.words = [slot.cast("q") for slot in self.slots]
         me = self.ranks.index(self.rank)
@@ -173,6 +177,13 @@ class Board:
         sent = dest == NOBODY or self.words[self.ranks.index(dest)][SOURCE] == rank
         received = source == NOBODY or self.words[self.ranks.index(source)][DEST] == rank
         return sent and received
+
+
+def usable_cores() -> list[int]:
+    """Return the numbers of the cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def split_slots(memory: Any, ranks: Sequence[int]) -> list[memoryview]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.runtime.results import empty
+from lucid.compiler.runtime.results import MAPPED_FROM, empty
 from lucid.distributed.board import NOBODY, broken_error, key_of
 from lucid.distributed.runtime import Group, Runtime, group_named, runtime
 from lucid.errors import CollectiveMismatchError, CollectiveTimeoutError
@@ -22,7 +22,8 @@ from lucid.ir.types import Type
 from lucid.support.caches import new_cache
 from lucid.support.source import caller
 
-SPINS = 400  # polls before the core is yielded to other processes
+SPINS = 20_000  # polls before the core is yielded to other processes: some milliseconds
+CROWDED_SPINS = 400  # where ranks share cores
 CHECK_EVERY = 0.1  # seconds between checks of the other ranks
 HEADER = 512  # bytes that ranks compare in debug mode
 
@@ -69,7 +70,7 @@ def str_offset(source: Any) -> Any:
 def run(op: Any, x: np.ndarray) -> np.ndarray:
     """Run a collective of an array and return its result."""
     result = op.infer(Type(x.dtype, x.shape))
-    out = empty(result.shape, result.dtype)
+    out = empty(result.shape, result.dtype, MAPPED_FROM)
     run_into(op, x, out, caller())
     return out
 
@@ -149,9 +150,10 @@ def enter(world: Runtime, group: Group, call: Call, number: int) -> None:
 
 def wait(world: Runtime, group: Group, requests: Sequence[Any], call: Call) -> None:
     """Wait until the requests are complete."""
+    spins = CROWDED_SPINS if world.board.crowded else SPINS
     for request in requests:
         test = request.Test
-        for _ in range(SPINS):
+        for _ in range(spins):
             if test():
                 break
         else:

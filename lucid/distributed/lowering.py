@@ -101,6 +101,7 @@ def posting(layout: Any, eqn: Equation, action: Callable[[Equation, Any], None])
         if not given.is_dense:
             given = copy_dense(layout, given, work, label)
     layout.builder.settle = RUNNING.settle
+    layout.builder.receive(layout.array(y).address)
     return [*work, CollectiveWork(eqn, [layout.array(y), given], label, action)]
 
 

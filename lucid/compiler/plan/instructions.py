@@ -78,6 +78,7 @@ class Output(NamedTuple):
     dtype: np.dtype
     shape: tuple[int, ...]
     alias: int
+    travels: bool = False  # other processes send it: memory of huge pages is worth more
 
 
 @dataclass(eq=False)

@@ -248,5 +248,6 @@ def _input_spec(given: Input) -> list[int]:
 def _output_spec(made: Output) -> list[int]:
     dtype = Address(id(made.dtype), "dtype", made.dtype.str)
     nbytes = made.dtype.itemsize * math.prod(made.shape)
-    memory = _LARGE if made.alias < 0 and nbytes >= results.KEPT_FROM else made.alias
+    least = results.MAPPED_FROM if made.travels else results.LARGE
+    memory = _LARGE if made.alias < 0 and nbytes >= least else made.alias
     return [memory, dtype, len(made.shape), *made.shape]

@@ -101,6 +101,12 @@ class Builder:
         self.outputs.append(Output(cell, np.dtype(dtype), tuple(shape), alias))
         return Ref(cell)
 
+    def receive(self, ref: Ref) -> None:
+        """Note that other processes send what is written to `ref`, if it is a result."""
+        for i, made in enumerate(self.outputs):
+            if made.cell is ref.cell:
+                self.outputs[i] = made._replace(travels=True)
+
     def arena(self, offset: int) -> Ref:
         """An offset in the arena, which is 64-byte aligned; its contents do not outlive a call."""
         return Ref(self.arena_cell, offset, offset)

@@ -5,6 +5,9 @@ result would have to be mapped and cleared again, which takes as long as computi
 compiled programs that are this large come from a memory handler of NumPy (NEP 49) whose functions
 are in `native/results.ll`. The array owns its memory, and frees it when nothing refers to it.
 
+Collectives take theirs from there from 4 MB on (`empty` with `large=MAPPED_FROM`): MPI copies huge
+pages between processes faster than small ones.
+
 At most LUCID_RESULT_POOL_BYTES are kept, of the 16 latest allocations; `lucid.clear_caches` and a
 fork return them to the system.
 
@@ -28,9 +31,11 @@ from lucid.support.settings import setting
 if TYPE_CHECKING:
     from lucid.compiler.runtime.loader import Library
 
-KEPT_FROM = 32 << 20  # bytes of a large result: the highest threshold that glibc accepts
+LARGE = 32 << 20  # bytes of a large result: the highest threshold that glibc accepts
+MAPPED_FROM = 4 << 20  # bytes from which a block consists of huge pages and is kept
 KEPT_ALLOCATIONS = 16  # a block that as many allocations have not used is freed
 HUGE_PAGE = 2 << 20  # bytes
+PAGE = 1 << 16  # bytes: at least one page before the data, for the header of its block
 FUNCTIONS = (
     "lucid_release_results",
     "lucid_result_calloc",
@@ -89,10 +94,9 @@ class _Pool:
 pool = new_cache(f"{__name__}.pool", _Pool())
 
 
-def empty(shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """Return a new array, a large one in memory that an earlier result has freed."""
-    large = math.prod(shape) * np.dtype(dtype).itemsize >= KEPT_FROM
-    if not large or pool.capsule is None:
+def empty(shape: Sequence[int], dtype: Any, large: int = LARGE) -> np.ndarray:
+    """Return a new array; one of `large` bytes in memory that an earlier result has freed."""
+    if pool.capsule is None or math.prod(shape) * np.dtype(dtype).itemsize < large:
         return np.empty(shape, dtype)
     before = pool.set_handler(pool.capsule)
     try:
@@ -106,8 +110,11 @@ def constants() -> dict[str, int]:
     huge = getattr(mmap, "MADV_HUGEPAGE", -1)  # -1: advice that the system does not know
     wanted = _multiarray_umath._get_madvise_hugepage()  # NumPy's own switch
     return {
-        "KEPT_FROM": KEPT_FROM,
+        "MAPPED_FROM": MAPPED_FROM,
+        "MAPPING_MORE": HUGE_PAGE + PAGE,
+        "MAP_PRIVATE_ANON": mmap.MAP_PRIVATE | mmap.MAP_ANON,
         "KEPT_ALLOCATIONS": KEPT_ALLOCATIONS,
         "HUGE_PAGE": HUGE_PAGE,
+        "HUGE_PAGE_LAST": HUGE_PAGE - 1,
         "MADV_HUGEPAGE": huge if wanted else -1,
     }

@@ -118,6 +118,17 @@ def test_arrays_of_the_user_come_from_the_handler_they_had():
     assert get_handler_name() == "default_allocator"
 
 
+def test_smaller_blocks_may_be_asked_for_and_begin_at_a_huge_page():
+    large(1.0)
+    made = [results.empty((1 << 20,), np.float32, results.MAPPED_FROM) for _ in range(2)]
+    addresses = [a.__array_interface__["data"][0] for a in made]
+    assert [a % results.HUGE_PAGE for a in addresses] == [0, 0]
+    del made
+    again = results.empty((1024, 1024), np.float32, results.MAPPED_FROM)
+    assert again.__array_interface__["data"][0] in addresses
+    assert get_handler_name(results.empty((1023, 1024), "f4", results.MAPPED_FROM)) != "lucid"
+
+
 def test_threads_get_memory_of_their_own():
     failures = []
 

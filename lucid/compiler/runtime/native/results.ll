@@ -3,8 +3,11 @@
 ; allocated through it owns its data, so views, buffers and DLPack capsules keep the block in use.
 ; NumPy calls these functions with the GIL, which guards the list.
 ;
-; block: 0 next  1 bytes of the data  2 the count of allocations when it was freed  8.. the data
+; block: 0 next  1 bytes of the data  2 the count of allocations when it was freed  3 the mapping or 0
+;        4 its bytes  8.. the data, which begins at a huge page if it was mapped
 
+declare ptr @mmap(ptr, i64, i32, i32, i32, i64) nounwind
+declare i32 @munmap(ptr, i64) nounwind
 declare i32 @madvise(ptr, i64, i32) nounwind
 
 @kept_blocks = internal global ptr null          ; the latest freed first
@@ -15,6 +18,43 @@ declare i32 @madvise(ptr, i64, i32) nounwind
 define void @lucid_set_result_handler(ptr %capsule, i64 %limit) nounwind {
   store ptr %capsule, ptr @result_handler
   store i64 %limit, ptr @kept_limit
+  ret void
+}
+
+; Map a block of at least $MAPPED_FROM bytes. Null: out of memory.
+define internal ptr @map_block(i64 %bytes) nounwind {
+entry:
+  %data_up = add i64 %bytes, $HUGE_PAGE_LAST
+  %data_bytes = and i64 %data_up, -$HUGE_PAGE
+  %size = add i64 %data_bytes, $MAPPING_MORE
+  %mapping = call ptr @mmap(ptr null, i64 %size, i32 3, i32 $MAP_PRIVATE_ANON, i32 -1, i64 0)
+  %address = ptrtoint ptr %mapping to i64
+  %failed = icmp eq i64 %address, -1
+  br i1 %failed, label %fail, label %place
+place:
+  %up = add i64 %address, $MAPPING_MORE
+  %aligned = and i64 %up, -$HUGE_PAGE
+  %data = inttoptr i64 %aligned to ptr
+  call i32 @madvise(ptr %data, i64 %data_bytes, i32 $MADV_HUGEPAGE)
+  %block = getelementptr i64, ptr %data, i64 -8
+  call void @set_field(ptr %block, i64 3, i64 %address)
+  call void @set_field(ptr %block, i64 4, i64 %size)
+  ret ptr %block
+fail:
+  ret ptr null
+}
+
+define internal void @drop_block(ptr %block) nounwind {
+entry:
+  %mapping = call ptr @pointer_field(ptr %block, i64 3)
+  %allocated = icmp eq ptr %mapping, null
+  br i1 %allocated, label %drop, label %unmap
+drop:
+  call void @free(ptr %block)
+  ret void
+unmap:
+  %size = call i64 @field(ptr %block, i64 4)
+  call i32 @munmap(ptr %mapping, i64 %size)
   ret void
 }
 
@@ -46,7 +86,7 @@ cut:
 drop:
   %old = phi ptr [ %block, %cut ], [ %rest, %drop ]
   %rest = load ptr, ptr %old
-  call void @free(ptr %old)
+  call void @drop_block(ptr %old)
   %last = icmp eq ptr %rest, null
   br i1 %last, label %done, label %drop
 done:
@@ -91,21 +131,26 @@ entry:
 create:
   %limit = load i64, ptr @kept_limit
   call void @trim_results(i64 %limit)
-  %large = icmp sge i64 %bytes, $KEPT_FROM
-  %alignment = select i1 %large, i64 $HUGE_PAGE, i64 64
-  %padded = add i64 %bytes, 127
-  %size = and i64 %padded, -64
-  %block = call ptr @aligned_alloc(i64 %alignment, i64 %size)
-  %failed = icmp eq ptr %block, null
-  br i1 %failed, label %fail, label %label_it
+  %large = icmp sge i64 %bytes, $MAPPED_FROM
+  br i1 %large, label %map, label %allocate
+map:
+  %mapped = call ptr @map_block(i64 %bytes)
+  br label %label_it
+allocate:
+  %allocated = call ptr @new_block(i64 %bytes)
+  br label %label_it
 label_it:
+  %block = phi ptr [ %mapped, %map ], [ %allocated, %allocate ]
+  %failed = icmp eq ptr %block, null
+  br i1 %failed, label %fail, label %fill
+fill:
   call void @set_field(ptr %block, i64 1, i64 %bytes)
-  br i1 %large, label %advise, label %return
-advise:
-  call i32 @madvise(ptr %block, i64 %size, i32 $MADV_HUGEPAGE)
+  br i1 %large, label %return, label %not_mapped
+not_mapped:
+  call void @set_field(ptr %block, i64 3, i64 0)
   br label %return
 return:
-  %used = phi ptr [ %found, %entry ], [ %block, %label_it ], [ %block, %advise ]
+  %used = phi ptr [ %found, %entry ], [ %block, %fill ], [ %block, %not_mapped ]
   %data = getelementptr i64, ptr %used, i64 8
   ret ptr %data
 fail:
@@ -118,9 +163,9 @@ entry:
   br i1 %none, label %done, label %check
 check:
   %block = getelementptr i64, ptr %data, i64 -8
-  %bytes = call i64 @field(ptr %block, i64 1)
-  %large = icmp sge i64 %bytes, $KEPT_FROM
-  br i1 %large, label %keep, label %drop
+  %mapping = call ptr @pointer_field(ptr %block, i64 3)
+  %small = icmp eq ptr %mapping, null
+  br i1 %small, label %drop, label %keep
 keep:
   %top = load ptr, ptr @kept_blocks
   store ptr %top, ptr %block
@@ -131,7 +176,7 @@ keep:
   call void @trim_results(i64 %limit)
   ret void
 drop:
-  call void @free(ptr %block)
+  call void @drop_block(ptr %block)
   br label %done
 done:
   ret void
