@@ -10,10 +10,10 @@ import ast
 from typing import Any
 
 from lucid.compiler.backends.numba.functions import Definitions, result_dtype
-from lucid.compiler.kernels.listing import listing
 from lucid.compiler.kernels.reductions import BITS
 from lucid.errors import ExportError
 from lucid.exporters.fused import Kernel
+from lucid.exporters.summation import listing
 
 C_TYPES = {"bool": "uint8_t", "f32": "float", "f64": "double"} | {
     f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t"

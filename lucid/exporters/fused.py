@@ -76,6 +76,7 @@ class Layout:
         return Array.of(self.place(name), type)
 
     status = None  # kernels report errors in their own way
+    wide_sums = True  # float32 is added in float64: modules add in order, kernels in many parts
 
     def add_check(self, eqn: Equation, indices: Any = ()) -> int:
         return 1

@@ -11,7 +11,6 @@ from typing import Any
 
 from lucid.compiler.backends.numba.compile import lower
 from lucid.compiler.backends.numba.functions import Definitions, collecting
-from lucid.compiler.kernels.listing import listing
 from lucid.errors import ExportError
 from lucid.exporters.export import Recorded
 from lucid.exporters.fused import Kernel, View, fused_steps, operand_view
@@ -22,6 +21,7 @@ from lucid.exporters.numpy_target import (
     entry,
     imports_text,
 )
+from lucid.exporters.summation import listing
 from lucid.ir.graph import Graph, Literal
 from lucid.ir.types import DTYPES
 

@@ -376,6 +376,16 @@ def _eigvals(a):
     return np.linalg.eigvals(a).astype(np.result_type(a.dtype, np.complex64))
 
 
+def _complex_logcumsumexp(x, axis):
+    out = np.moveaxis(np.array(x), axis, 0)
+    for i in range(1, len(out)):
+        swap = out[i - 1].real < out[i].real
+        high, low = np.where(swap, out[i], out[i - 1]), np.where(swap, out[i - 1], out[i])
+        same = np.isinf(low.real) & (low.real == high.real)
+        out[i] = high + np.log1p(np.exp(np.where(same, 0, low - np.where(same, 0, high))))
+    return np.moveaxis(out, 0, axis)
+
+
 def _repeated_square(a, times):
     a, step = np.array(a), 0
     while np.any(more := step < times):

@@ -193,7 +193,7 @@ class ModuleWriter:
 
     def op_logcumsumexp(self, eqn: Any, args: list[str]) -> str:
         if eqn.inputs[0].type.dtype.kind == "c":
-            raise self.refusal(eqn)
+            return self.helper("_complex_logcumsumexp", args[0], repr(eqn.op.axis))
         return f"np.logaddexp.accumulate({args[0]}, {eqn.op.axis})"
 
     def op_resample(self, eqn: Any, args: list[str]) -> str:

@@ -18,7 +18,7 @@ from lucid.exporters.numpy_target import numpy_module
 from lucid.ir import evaluate
 from lucid.nn import functional as F
 from tests.compiler import agreement
-from tests.exporters.test_export import arrays_of, close, run_alone, tensor
+from tests.exporters.test_export import arrays_of, close, load, run_alone, tensor
 
 FAMILIES = agreement.families()
 STEP = 1 if os.environ.get("LUCID_TEST_ALL", "") not in ("", "0") else 8
@@ -148,3 +148,43 @@ def test_loops_branches_convolutions_sorting_and_factorizations_run_alone(target
         a, b = (x.astype("float64") for x in arrays_of(WITH_NUMPY["solves"][1]))
         solved = np.load(tmp_path / "solves_out.npz")["arr_0"]
         np.testing.assert_allclose(solved, np.linalg.solve(a, b), rtol=1e-4)
+
+
+def exported(f, x, target, folder, monkeypatch):
+    """The result of an exported function of one array."""
+    return load(lucid.export(f, lucid.tensor(x), target=target, name="f"), folder, monkeypatch)(x)
+
+
+def ulps(y, exact):
+    """The largest error, in ulps of the largest number."""
+    return float(np.abs(y - exact).max() / np.abs(exact).max() / np.finfo(y.dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("target", ["numba", "c"])
+def test_long_sums_are_as_exact_as_those_of_kernels(target, dtype, tmp_path, monkeypatch):
+    x = (np.random.default_rng(0).random((300, 400)) + 1).astype(dtype)
+    for axis in (None, 0, 1):
+        folder = tmp_path / str(axis)
+        folder.mkdir()
+        found = exported(lambda x: x.mean(axis), x, target, folder, monkeypatch)  # noqa: B023
+        exact = x.astype(np.longdouble).mean(axis)
+        in_order = (
+            axis == 0 and dtype == "float64"
+        )  # rows are added one after another, as NumPy does
+        assert ulps(found, exact) <= (ulps(x.mean(axis), exact) if in_order else 1.0)
+
+
+@pytest.mark.parametrize("target", ["numba", "c"])
+def test_sums_of_infinities_are_those_of_numpy(target, tmp_path, monkeypatch):
+    x = np.array([[1.0, np.inf], [np.inf, -np.inf], [np.nan, 1.0], [1e308, 1e308], [0.1, 0.2]])
+    found = exported(lambda x: x.sum(1), x, target, tmp_path, monkeypatch)
+    np.testing.assert_array_equal(found, np.array([np.inf, np.nan, np.nan, np.inf, 0.1 + 0.2]))
+
+
+@pytest.mark.parametrize("target", ["numpy", "numba"])
+def test_running_sums_of_complex_exponentials_are_exported(target, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 5)) + 1j * rng.standard_normal((3, 5))
+    found = exported(lambda x: lucid.logcumsumexp(x, 1), x, target, tmp_path, monkeypatch)
+    np.testing.assert_allclose(np.exp(found), np.cumsum(np.exp(x), 1), rtol=1e-13)

@@ -319,6 +319,10 @@ class NestBuilder:
             args = (self.add(Value("cast", args, dtype)),)
         if not any(points[i] is not None for i in op.axes):  # type: ignore[attr-defined]
             return args[0]
+        if self.layout.wide_sums and op.monoid == "sum" and dtype == "f32":
+            args = (self.add(Value("cast", args, "f64")),)
+            total = self.add(Value("reduce", args, "f64", "sum"))
+            return self.add(Value("cast", (total,), dtype))
         return self.add(Value("reduce", args, dtype, op.monoid))
 
     # Called by the `loop` of an operation

@@ -296,14 +296,13 @@ class Lister:
         for found, stores, wanted in self.stages(axes):
             held = {v: f"{'k' if ordered_as_integers(self.values[v]) else 'v'}{v}" for v in found}
             for v in found:
-                self.line(f"{held[v]} = {self.start(v, rows=True)}", v)
+                self.begin(v, held[v])
             for v in self.scans(wanted, env):
                 self.line(f"s{v} = {self.start(v)}", v)
             body = self.step(found, stores, held)
             self.sweep(axes, env, wanted, body, parts=all(self.s.reduced))
             for v in found:
-                if held[v] != f"v{v}":
-                    self.line(f"v{v} = from_key({held[v]})", v)
+                self.finish(v, held[v])
             env.update({v: f"v{v}" for v in found})
         full = self.full_stores(axes)
         rest = [store for store in self.s.stores if store not in full]
@@ -355,6 +354,15 @@ class Lister:
             self.store_all(stores)(env)
 
         return body
+
+    def begin(self, v: int, held: str) -> None:
+        """The variable of a reduction before its loop."""
+        self.line(f"{held} = {self.start(v, rows=True)}", v)
+
+    def finish(self, v: int, held: str) -> None:
+        """The result of a reduction after its loop."""
+        if held != f"v{v}":
+            self.line(f"v{v} = from_key({held})", v)
 
     def accumulate(self, v: int, held: str, env: dict[int, str]) -> None:
         """One step of a reduction."""

@@ -54,6 +54,7 @@ class SegmentLayout:
     """
 
     base = 0  # where its part of the arena begins
+    wide_sums = False  # vectorized sums have many short partial sums
     is_top_level = True  # not the body of a loop or a branch, whose outputs lie where others read
 
     def __init__(self, lowering: Any, segment: Segment) -> None:
