@@ -288,7 +288,7 @@ class KernelsPane {
     line.addEventListener("click", () => this.app.select(program, origins, "lines", at));
     line.addEventListener("pointerenter", () => this.app.hover(program, origins));
     line.addEventListener("pointerleave", () => this.app.hover(null));
-    links.add("lines", program.number, origins, line);
+    if (!/^\s*for /.test(text)) links.add("lines", program.number, origins, line); // a loop has all of its body
     return line;
   }
 
@@ -355,13 +355,18 @@ class MemoryPane {
     svg.append(make("text", { class: "axis", x: margin.left, y: height - 6 }, "step 0"), make("text", { class: "axis", x: width - 6, y: height - 6, "text-anchor": "end" }, "step " + arena.steps));
     for (const [name, rows, offset, size, first, last] of arena.buffers) {
       const origins = program.originsOf(rows);
-      const rect = make("rect", { class: "buffer", x: across(first), width: Math.max(2, across(Math.min(last + 1, arena.steps)) - across(first)), y: down(offset), height: Math.max(1.2, down(offset + size) - down(offset)), rx: 1.5, "data-buffer": name },
-        make("title", {}, `${name}: ${bytes(size)} at ${offset}, steps ${first} to ${last}`));
+      const row = program.rows[rows[0]], x = across(first), y = down(offset);
+      const wide = Math.max(2, across(Math.min(last + 1, arena.steps)) - x), high = Math.max(1.2, down(offset + size) - y);
+      const what = row ? `${left(row)} = ${row.op}` : name;
+      const rect = make("rect", { class: "buffer", x, width: wide, y, height: high, rx: 1.5, "data-buffer": name },
+        make("title", {}, `${what}: ${bytes(size)} at ${offset}, steps ${first} to ${last}${row ? "  " + program.place(row) : ""}`));
       rect.addEventListener("click", () => origins.length && this.app.select(program, origins, "memory"));
       rect.addEventListener("pointerenter", () => this.app.hover(program, origins));
       rect.addEventListener("pointerleave", () => this.app.hover(null));
       links.add("memory", program.number, origins, rect);
       svg.append(rect);
+      const label = row && [`${row.op} ${name}`, row.op, name].find((text) => 4.4 * text.length < wide - 3);
+      if (label && high > 9) svg.append(make("text", { class: "label", x: x + wide / 2, y: y + high / 2 + 2.5, "text-anchor": "middle" }, label));
     }
     this.charts.push({ now, across });
     this.body.append(make("div", { class: "memory-chart" }, intro, svg));
