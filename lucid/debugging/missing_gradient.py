@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lucid.debugging.recording import line
-from lucid.errors import ArgumentError, LucidError
+import numpy as np
+
+from lucid.autograd.engine import grad as autograd_grad
+from lucid.compiler.jit.jitted import Jitted
+from lucid.debugging.recording import line, recorded
+from lucid.debugging.zero_gradient import zero_places
+from lucid.errors import ArgumentError, DetachWarning, LucidError
 from lucid.func.derivatives import grad
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.rewrite import inline_regions
@@ -24,12 +30,19 @@ FLAT = ("floor", "ceil", "trunc", "round", "sign", "floor_divide")  # derivative
 
 @dataclass(frozen=True)
 class NoGradient:
-    """Where the path from a tensor to a loss is cut: a reason and a line for each place."""
+    """Where the path from a tensor to a loss is cut: a reason and a line for each place.
+
+    flows      whether a path is left
+    is_zero    whether the gradient along it is zero at the given values
+    """
 
     reasons: tuple[str, ...]
     flows: bool
+    is_zero: bool = False
 
     def __repr__(self) -> str:
+        if self.is_zero:
+            return "\n".join(["the gradient is zero:", *[f"  {r}" for r in self.reasons]])
         if self.flows:
             partly = [f"some ways are cut: {reason}" for reason in self.reasons]
             return "\n".join(["the gradient flows from the loss to the tensor", *partly])
@@ -69,7 +82,10 @@ def explain_tensor(loss: Any, x: Any) -> NoGradient:
     if x.node is None:
         return NoGradient(("the tensor does not require a gradient: x.requires_grad_()",), False)
     graph = cut([x], [loss]).graph()
-    return explain_graph(graph, graph.inputs[0])
+    found = explain_graph(graph, graph.inputs[0])
+    if found.flows and not np.any(autograd_grad(loss, x, retain_graph=True).numpy()):
+        return NoGradient((f"at these values; to see where, {remedy}",), True, True)
+    return found
 
 
 def explain_function(f: Callable[..., Any], args: Any) -> NoGradient:
@@ -78,12 +94,40 @@ def explain_function(f: Callable[..., Any], args: Any) -> NoGradient:
     except LucidError as error:
         return NoGradient((f"a conversion leaves the graph: {error}",), False)
     found = explain_graph(graph, graph.inputs[0])
-    if not found.flows and found.reasons == (INDEPENDENT,):
-        try:
-            grad(lambda *xs: as_tensor(f(*xs)).sum())(*args)
-        except LucidError as error:  # grad refuses a conversion that trace lets pass
-            return NoGradient((f"a conversion leaves the graph: {error}",), False)
+    if found.flows:
+        return found_zero(f, args) or found
+    if found.reasons == (INDEPENDENT,):
+        return NoGradient(conversions(f, args) or found.reasons, False)
     return found
+
+
+def found_zero(f: Callable[..., Any], args: Any) -> NoGradient | None:
+    """The equations where the gradient of a function becomes zero, or None if it is not."""
+    try:
+        graph, inputs = recorded(f, args)
+        places = zero_places(graph, inputs, graph.inputs[0])
+    except LucidError:  # without values, or with a Function that cannot be traced
+        return None
+    return NoGradient(tuple(places), True, True) if places else None
+
+
+def conversions(f: Callable[..., Any], args: Any) -> tuple[str, ...]:
+    """Where Python reads numbers that depend on the first argument: these leave the graph."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DetachWarning)
+            grad(lambda *xs: as_tensor(f(*xs)).sum())(*args)
+    except LucidError as error:  # grad refuses a conversion that trace lets pass
+        return (f"a conversion leaves the graph: {error}",)
+    try:
+        path = Jitted(f).path_for(args, {})
+    except LucidError:
+        return ()
+    return tuple(
+        f"{guard.what}: a conversion to a Python number or an array leaves the graph   "
+        f"[{guard.source}]"
+        for guard in path.guards
+    )
 
 
 def explain_graph(graph: Graph, x: Var) -> NoGradient:

@@ -423,3 +423,36 @@ def test_every_recompilation_has_its_reason():
     assert "test_answers.py" in str(f.why_recompiled())
     f(lucid.ones(3, dtype="float64"))
     assert "float64" in str(f.why_recompiled()) or "f64" in str(f.why_recompiled())
+
+
+# a gradient of zero
+
+
+@pytest.mark.parametrize(
+    "f, reason",
+    [
+        (lambda x: lucid.relu(x * 2.0 - 100.0).sum(), "relu: its derivative is zero at these"),
+        (lambda x: x.clamp(50.0, 60.0).sum() * 2.0, "zero at these values"),
+        (lambda x: (x - x).sum(), "cancel"),
+    ],
+)
+def test_a_gradient_that_is_zero_is_traced_to_its_cause(f, reason):
+    found = lucid.explain_no_grad(f, X)
+    assert found.flows and found.is_zero and reason in found.reasons[0], found
+    assert repr(found).startswith("the gradient is zero:")
+    x = X.detach().requires_grad_()
+    assert lucid.explain_no_grad(f(x), x).is_zero
+    assert not lucid.explain_no_grad(lambda x: (x * x).sum(), X).is_zero
+
+
+@pytest.mark.parametrize(
+    "f, what",
+    [
+        (lambda x: x.sum().item() * lucid.ones(2).sum(), "item()"),
+        (lambda x: lucid.tensor(x.detach().numpy() * 2.0).sum(), "numpy()"),
+    ],
+)
+def test_a_number_that_python_reads_is_named_with_its_line(f, what):
+    found = lucid.explain_no_grad(f, X)
+    assert not found.flows and found.reasons[0].startswith(what), found
+    assert "test_answers.py" in found.reasons[0]

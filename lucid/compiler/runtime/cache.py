@@ -126,7 +126,7 @@ def damaged() -> list[str]:
             key = bytes.fromhex(name)
         except ValueError:
             continue  # a temporary file
-        if _read(path, key) is None:
+        if _read(path, key) is None and os.path.lexists(path):  # else another process removed it
             found.append(path)
     return found
 
