@@ -20,6 +20,22 @@ from lucid.public.declare import public
 from lucid.random.draws import next_key
 
 
+def one_matrix(name: str, covariance: Any, precision: Any, tril: Any) -> Any:
+    """Return the one of three matrices that is given."""
+    given = [x for x in (covariance, precision, tril) if x is not None]
+    if len(given) != 1:
+        names = "covariance_matrix, precision_matrix and scale_tril"
+        raise ArgumentError(f"{name}: give exactly one of {names}")
+    return given[0]
+
+
+def cholesky_factor(matrix: Any, is_precision: bool, is_factor: bool) -> Any:
+    """Return the Cholesky factor of a covariance, which is given in one of three ways."""
+    if is_factor:
+        return matrix
+    return linalg.cholesky(linalg.inv(matrix) if is_precision else matrix)
+
+
 @public("distributions")
 class MultivariateNormal(Distribution):
     """Normal vectors with mean `loc` and a covariance, precision, or Cholesky factor."""
@@ -34,22 +50,15 @@ class MultivariateNormal(Distribution):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
-        if len(given) != 1:
-            raise ArgumentError(
-                "MultivariateNormal: give exactly one of covariance_matrix, precision_matrix and "
-                "scale_tril"
-            )
-        loc, matrix = as_float(loc, (loc, given[0])), as_float(given[0], (loc, given[0]))
+        given = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril)
+        loc, matrix = as_float(loc, (loc, given)), as_float(given, (loc, given))
         n = loc.shape[-1] if loc.ndim else 0
         if matrix.ndim < 2 or matrix.shape[-2:] != (n, n):
             raise ArgumentError(
                 f"MultivariateNormal: a matrix of shape {matrix.shape} for a mean of shape "
                 f"{loc.shape}"
             )
-        if precision_matrix is not None:
-            matrix = linalg.inv(matrix)
-        tril = matrix if scale_tril is not None else linalg.cholesky(matrix)
+        tril = cholesky_factor(matrix, precision_matrix is not None, scale_tril is not None)
         batch = broadcast_shapes(loc.shape[:-1], tril.shape[:-2])
         super().__init__(batch, (n,), validate_args)
         self.loc, self.scale_tril = loc.expand((*batch, n)), tril.expand((*batch, n, n))

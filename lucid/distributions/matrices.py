@@ -11,6 +11,7 @@ import numpy as np
 
 from lucid import linalg
 from lucid.distributions.distribution import Distribution, as_float, positive, tensor_like
+from lucid.distributions.joint import cholesky_factor, one_matrix
 from lucid.errors import ArgumentError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.elementwise.conditional import clamp, where
@@ -130,17 +131,11 @@ class Wishart(Distribution):
         scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = [x for x in (covariance_matrix, precision_matrix, scale_tril) if x is not None]
-        if len(given) != 1:
-            raise ArgumentError(
-                "Wishart: give exactly one of covariance_matrix, precision_matrix and scale_tril"
-            )
-        df, matrix = as_float(df, (df, given[0])), as_float(given[0], (df, given[0]))
+        given = one_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril)
+        df, matrix = as_float(df, (df, given)), as_float(given, (df, given))
         if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
             raise ArgumentError(f"Wishart: the matrix has shape {matrix.shape}, not (..., n, n)")
-        if precision_matrix is not None:
-            matrix = linalg.inv(matrix)
-        factor = matrix if scale_tril is not None else linalg.cholesky(matrix)
+        factor = cholesky_factor(matrix, precision_matrix is not None, scale_tril is not None)
         n = matrix.shape[-1]
         batch = broadcast_shapes(df.shape, matrix.shape[:-2])
         super().__init__(batch, (n, n), validate_args)

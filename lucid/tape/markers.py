@@ -61,8 +61,8 @@ class StopGradient(Primitive):
         return part
 
 
-class Overwritten(Primitive):
-    """The value of `new` with the derivative of `x`, after a write that was not recorded."""
+class Write(Primitive, abstract=True):
+    """The value of `new`, which a write has put in the place of `x`."""
 
     saves = ""
     moves, forwards = True, "last"
@@ -73,16 +73,20 @@ class Overwritten(Primitive):
     def eval(self, x: np.ndarray, new: np.ndarray) -> np.ndarray:
         return np.array(new)
 
+    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
+        from lucid.tape.bind import bind
+
+        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
+
+
+class Overwritten(Write):
+    """The value of `new` with the derivative of `x`, after a write that was not recorded."""
+
     def jvp(self, ts: Any, y: Any, x: Any, new: Any) -> Any:
         return ts[0]
 
     def vjp(self, ct: Any, y: Any, x: Any, new: Any) -> Any:
         return ct, None
-
-    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
-        from lucid.tape.bind import bind
-
-        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
 
 
 class OnceDifferentiable(Primitive):
@@ -119,28 +123,14 @@ class OnceDifferentiable(Primitive):
         return bind(self, x if batched[0] else x.expand((n, *x.shape)), *origins)
 
 
-class Replaced(Primitive):
+class Replaced(Write):
     """The value and the derivative of `new`, tracked because `x`, which it replaces, was."""
-
-    saves = ""
-    moves, forwards = True, "last"
-
-    def infer(self, x: Type, new: Type) -> Type:
-        return new
-
-    def eval(self, x: np.ndarray, new: np.ndarray) -> np.ndarray:
-        return np.array(new)
 
     def jvp(self, ts: Any, y: Any, x: Any, new: Any) -> Any:
         return ts[1]
 
     def vjp(self, ct: Any, y: Any, x: Any, new: Any) -> Any:
         return None, ct
-
-    def batch(self, n: int, batched: Any, *xs: Any) -> Any:
-        from lucid.tape.bind import bind
-
-        return bind(self, *[x if b else x.expand((n, *x.shape)) for b, x in zip(batched, xs)])
 
 
 ALIAS = Alias()

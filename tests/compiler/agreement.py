@@ -79,7 +79,7 @@ def scaled(case: Case, elements: int) -> Case:
 
 
 def scalable(case: Case) -> bool:
-    """Does the op take operands of any size?"""
+    """True if the op takes operands of any size."""
     known = isinstance(case.op, (Elementwise, Matmul)) or case.op.monoid
     return known and any(min(a.shape, default=0) > 1 for a in case.args)
 

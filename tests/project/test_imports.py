@@ -30,7 +30,7 @@ LAYERS = [
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
-# Imports inside functions that go upwards, each with the reason why it must.
+# Imports inside functions that go upward, each with the reason why it must.
 ALLOWED = {
     ("lucid.tape.recording.trace", "lucid.ops.core.promote"): "arguments of trace() become tensors",
     ("lucid.tape.tiering", "lucid.ops.shape.movement"): "an operand that lies transposed",

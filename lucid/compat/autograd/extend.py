@@ -70,12 +70,16 @@ class Primitive:
         return rules[i]
 
 
-class ByVjp(Function):
-    """A call of a primitive with vjp rules."""
+class PrimitiveCall(Function):
+    """A call of a primitive."""
 
     @staticmethod
     def forward(ctx: Any, primitive: Primitive, kwargs: Any, *args: Any) -> Any:
         return primitive.run(ctx, kwargs, args)
+
+
+class ByVjp(PrimitiveCall):
+    """A call of a primitive with vjp rules."""
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -92,12 +96,8 @@ class ByVjp(Function):
         return tuple(found)
 
 
-class ByJvp(Function):
+class ByJvp(PrimitiveCall):
     """A call of a primitive that has only jvp rules."""
-
-    @staticmethod
-    def forward(ctx: Any, primitive: Primitive, kwargs: Any, *args: Any) -> Any:
-        return primitive.run(ctx, kwargs, args)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:

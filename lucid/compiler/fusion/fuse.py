@@ -85,7 +85,7 @@ class Fuser:
         """Order steps by how many asynchronous results they have to wait for, one after another.
 
         So a gradient is summed over ranks while the gradients of earlier layers are computed, and
-        the parameters change afterwards. Ordered steps keep their order.
+        the parameters change afterward. Ordered steps keep their order.
         """
         if not any([eqn.op.asynchronous for eqn in self.graph.equations]):
             return steps

@@ -80,7 +80,9 @@ class Lister:
         self.values = structure.values
         self.lines: list[str] = []
         self.owners: list[set[int]] = []  # the values of each line
-        self.inlined: dict[int, set[int]] = {}  # for a value that is no variable, those in its text
+        self.inlined: dict[
+            int, set[int]
+        ] = {}  # for a value that is not a variable, those in its text
         self.depth = 1
         self.uses = [0] * len(self.values)
         for args in [v.args for v in self.values] + [

@@ -53,7 +53,28 @@ def expand_batch(n: int, flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
     return [x if flag else x.expand((n, *x.shape)) for flag, x in zip(flags, xs)]
 
 
-class LinearSolve(Primitive):
+class Solve(Primitive, abstract=True):
+    """What the Graph `solve` computes: operands are `n_consts` constants, then others."""
+
+    value_graph = "solve"
+
+    def infer(self: Any, *xs: Type) -> tuple[Type, ...]:
+        return self.solve.out_types
+
+    def eval(self: Any, *xs: np.ndarray) -> tuple[Any, ...]:
+        return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
+
+    def batch(self: Any, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
+        from lucid.transforms.vmap import batch_graph
+
+        k = self.n_consts
+        flags = (*batched[:k], *[True] * (len(xs) - k))
+        fields = [getattr(self, name) for name in self.__match_args__]
+        op = type(self)(*[batch_graph(x, n, flags) if isinstance(x, Graph) else x for x in fields])
+        return bind(op, *xs[:k], *expand_batch(n, batched[k:], xs[k:]))
+
+
+class LinearSolve(Solve):
     """The x with matvec(x) = b: operands are `n_consts` constants, then b.
 
     matvec, adjoint          (constants, x) -> A x, Aᵀ x
@@ -65,13 +86,6 @@ class LinearSolve(Primitive):
     solve: Graph
     solve_adjoint: Graph
     n_consts: int
-    value_graph = "solve"
-
-    def infer(self, *xs: Type) -> tuple[Type, ...]:
-        return self.solve.out_types
-
-    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         consts, b = xs[: self.n_consts], xs[self.n_consts :]
@@ -88,22 +102,8 @@ class LinearSolve(Primitive):
         pulled = constants_vjp(self.matvec, self.n_consts, [*consts, *ys], [-x for x in lam])
         return (*pulled, *lam)
 
-    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
-        from lucid.transforms.vmap import batch_graph
 
-        k = self.n_consts
-        flags = (*batched[:k], *[True] * (len(xs) - k))
-        op = LinearSolve(
-            batch_graph(self.matvec, n, flags),
-            batch_graph(self.adjoint, n, flags),
-            batch_graph(self.solve, n, flags),
-            batch_graph(self.solve_adjoint, n, flags),
-            k,
-        )
-        return bind(op, *xs[:k], *expand_batch(n, batched[k:], xs[k:]))
-
-
-class Root(Primitive):
+class Root(Solve):
     """The x with residual(x) = 0: operands are `n_consts` constants, then the initial guess.
 
     residual    (constants, x) -> f(x)
@@ -115,13 +115,6 @@ class Root(Primitive):
     solve: Graph
     n_consts: int
     linear: str
-    value_graph = "solve"
-
-    def infer(self, *xs: Type) -> tuple[Type, ...]:
-        return self.solve.out_types
-
-    def eval(self, *xs: np.ndarray) -> tuple[Any, ...]:
-        return tuple(program_of_call(self.solve)([np.asarray(x) for x in xs]))
 
     def jvp(self, ts: Any, ys: Any, *xs: Any) -> tuple[Any, ...]:
         from lucid.func.solvers.implicit import solve_linearized
@@ -142,16 +135,6 @@ class Root(Primitive):
         )
         pulled = constants_vjp(self.residual, self.n_consts, [*consts, *ys], [-x for x in lam])
         return (*pulled, *[None] * len(start))
-
-    def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> tuple[Any, ...]:
-        from lucid.transforms.vmap import batch_graph
-
-        k = self.n_consts
-        flags = (*batched[:k], *[True] * (len(xs) - k))
-        op = Root(
-            batch_graph(self.residual, n, flags), batch_graph(self.solve, n, flags), k, self.linear
-        )
-        return bind(op, *xs[:k], *expand_batch(n, batched[k:], xs[k:]))
 
 
 def subtract_optional(a: Any, b: Any) -> Any:

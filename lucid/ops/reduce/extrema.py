@@ -144,15 +144,7 @@ def max(
     """
     if dim.__class__ is int and other is axis is keepdims is None:
         return extremum_along("max", Argmax, input, dim, keepdim)
-    if other is not None or isinstance(dim, (Traced, np.ndarray)):
-        from lucid.ops.elementwise.conditional import maximum
-
-        return maximum(input, resolve_alias("max", ("dim", dim), ("other", other)))
-    if dim is None:
-        return amax(input, None, keepdim, axis=axis, keepdims=keepdims)
-    return extremum_along(
-        "max", Argmax, input, one_axis("max", dim, axis), keepdim if keepdims is None else keepdims
-    )
+    return extremum("max", Argmax, amax, input, dim, keepdim, other, axis, keepdims)
 
 
 @public("lucid", "Tensor")
@@ -179,15 +171,21 @@ def min(
     """
     if dim.__class__ is int and other is axis is keepdims is None:
         return extremum_along("min", Argmin, input, dim, keepdim)
-    if other is not None or isinstance(dim, (Traced, np.ndarray)):
-        from lucid.ops.elementwise.conditional import minimum
+    return extremum("min", Argmin, amin, input, dim, keepdim, other, axis, keepdims)
 
-        return minimum(input, resolve_alias("min", ("dim", dim), ("other", other)))
+
+def extremum(name: str, op: type[Any], over_axes: Any, x: Any, *options: Any) -> Any:
+    """Return what `max` and `min` return for other arguments than one axis."""
+    from lucid.ops.elementwise import conditional
+
+    dim, keepdim, other, axis, keepdims = options
+    if other is not None or isinstance(dim, (Traced, np.ndarray)):
+        pairwise = getattr(conditional, f"{name}imum")
+        return pairwise(x, resolve_alias(name, ("dim", dim), ("other", other)))
     if dim is None:
-        return amin(input, None, keepdim, axis=axis, keepdims=keepdims)
-    return extremum_along(
-        "min", Argmin, input, one_axis("min", dim, axis), keepdim if keepdims is None else keepdims
-    )
+        return over_axes(x, None, keepdim, axis=axis, keepdims=keepdims)
+    keep = keepdim if keepdims is None else keepdims
+    return extremum_along(name, op, x, one_axis(name, dim, axis), keep)
 
 
 def one_axis(name: str, dim: Any, axis: Any) -> Any:

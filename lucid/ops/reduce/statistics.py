@@ -188,21 +188,12 @@ def std_mean(
 
 
 @in_float32
-def variance(
-    x: Any,
-    name: str,
-    dim: Any,
-    unbiased: Any,
-    keepdim: Any,
-    correction: Any,
-    ddof: Any,
-    axis: Any,
-    keepdims: Any,
-) -> Any:
+def variance(x: Any, name: str, *options: Any) -> Any:
     """Return the variance; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
     x = to_floating(x)
     if x.dtype.kind == "c":
-        return moments(x, name, dim, unbiased, keepdim, correction, ddof, axis, keepdims)[0]
+        return moments(x, name, *options)[0]
+    dim, unbiased, keepdim, correction, ddof, axis, keepdims = options
     if dim.__class__ is bool:
         dim, unbiased = None, dim
     op = reduction_op(Variance, name, len(x.shape), dim, axis)
@@ -228,20 +219,11 @@ def deviation(x: Any, name: str, *options: Any) -> tuple[Any, Any]:
 
 
 @in_float32
-def moments(
-    x: Any,
-    name: str,
-    dim: Any,
-    unbiased: Any,
-    keepdim: Any,
-    correction: Any,
-    ddof: Any,
-    axis: Any,
-    keepdims: Any,
-) -> tuple[Any, Any]:
+def moments(x: Any, name: str, *options: Any) -> tuple[Any, Any]:
     """Return the variance and the mean; `var(x, False)` is PyTorch's `var(x, unbiased=False)`."""
     x = to_floating(x)
-    if isinstance(dim, bool):
+    dim, unbiased, keepdim, correction, ddof, axis, keepdims = options
+    if dim.__class__ is bool:
         dim, unbiased = None, dim
     axes = reduced_axes(name, x.ndim, dim, axis)
     n, ones = reduced_count(x.shape, axes), keepdims_shape(x.shape, axes)
