@@ -14,6 +14,7 @@ from lucid.nn.containers import ModuleList as ModuleList
 from lucid.nn.containers import ParameterDict as ParameterDict
 from lucid.nn.containers import ParameterList as ParameterList
 from lucid.nn.containers import Sequential as Sequential
+from lucid.nn.functional.losses.linear_classes import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from lucid.nn.layers.activation import CELU as CELU
 from lucid.nn.layers.activation import ELU as ELU
 from lucid.nn.layers.activation import GELU as GELU

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
 from lucid.errors import ShapeError
-from lucid.ops.core.promote import as_tensor, cast, to_floating
+from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
 from lucid.ops.elementwise import complexes
 from lucid.ops.linalg import contraction, products
 from lucid.ops.reduce import statistics
@@ -60,21 +59,10 @@ def einsum(
     optimize: Any = False,
 ) -> Any:
     if operands and not isinstance(operands[0], str):
-        operands = _with_equation(operands)
+        operands = contraction.with_equation(operands)
     equation, *arrays = operands
     arrays = [as_tensor(x) if dtype is None else cast(as_tensor(x), dtype) for x in arrays]
     return contraction.einsum(equation, *numpy_promotion(arrays))
-
-
-def _with_equation(operands: Any) -> tuple[Any, ...]:
-    """Return the arguments of `einsum(a, [0, 1], b, [1, 2], [0, 2])` with an equation."""
-    *pairs, last = operands if len(operands) % 2 else (*operands, None)
-
-    def text(axes: Any) -> str:
-        return "".join("..." if i is Ellipsis else ascii_letters[i] for i in axes)
-
-    terms = ",".join(text(axes) for axes in pairs[1::2])
-    return (terms if last is None else f"{terms}->{text(last)}", *pairs[::2])
 
 
 def cross(
@@ -85,6 +73,7 @@ def cross(
     a, b = (shaping.movedim(as_tensor(x), at, -1) for x, at in ((a, axisa), (b, axisb)))
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ShapeError(f"np.cross: vectors of sizes {a.shape[-1]} and {b.shape[-1]}, not 3")
+    a, b = promote(a, b)  # their components may have no axes
     (a0, a1, a2), (b0, b1, b2) = shaping.unbind(a, -1), shaping.unbind(b, -1)
     y = joining.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], -1)
     return shaping.movedim(y, -1, axisc)

@@ -18,6 +18,8 @@ import numpy as np
 from lucid.numpy import inspection
 from lucid.numpy.protocols.dispatch import find_counterpart
 from lucid.numpy.protocols.ufuncs import ufunc_method
+from lucid.ops.core.promote import as_operand, as_tensor
+from lucid.ops.elementwise.conditional import where
 from lucid.tensors.numpy_protocols import call_counterpart, call_ufunc
 
 DTYPES = (
@@ -57,6 +59,21 @@ class Ufunc:
     def at(self, a: Any, indices: Any, b: Any) -> None:
         """Apply the function in place at indices, which may repeat."""
         call_ufunc(self.ufunc, "at", a, indices, b)
+
+
+class FloorDivide(Ufunc):
+    """floor(x1 / x2) as the standard defines it at infinities: `inf // 2` is inf.
+
+    NumPy's function and the operator `//` return nan there, as Python does.
+    """
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return super().__call__(*inputs, **kwargs)
+        infinite = np.logical_or(*[np.isinf(as_tensor(x)) for x in inputs])
+        exact = np.floor(np.divide(*[as_operand(x) for x in inputs]))
+        found = super().__call__(*inputs)
+        return where(infinite, exact, found) if found.dtype.kind == "f" else found
 
 
 def on_tensors(numpy_function: Any, counterpart: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +129,8 @@ def counterpart_of(name: str, original: Any) -> Any:
     if name in CLASSES:
         return original
     if isinstance(original, np.ufunc):
-        return None if ufunc_method(original, "__call__") is None else Ufunc(original)
+        made = FloorDivide if original is np.floor_divide else Ufunc
+        return None if ufunc_method(original, "__call__") is None else made(original)
     counterpart = find_counterpart(original) if callable(original) else None
     return None if counterpart is None else on_tensors(original, counterpart)
 

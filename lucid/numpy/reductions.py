@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complexes, conditional, rounding
 from lucid.ops.index import lookup
-from lucid.ops.reduce import extrema, integrals, sorting, statistics
+from lucid.ops.reduce import extrema, integrals, sorting
 from lucid.ops.reduce.reduction import reduced_axes
 from lucid.ops.shape import creation, diagonals, joining, shaping
 from lucid.tape.node import Traced
@@ -40,7 +41,7 @@ def _count(a: Any, where: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def sum_or_product(function: Any, identity: int, combine: Any) -> Any:
-    """sum, prod, nansum, nanprod: (a, axis, dtype, out, keepdims, initial, where)."""
+    """sum, prod: (a, axis, dtype, out, keepdims, initial, where)."""
 
     def reduce(
         a: Any,
@@ -59,7 +60,7 @@ def sum_or_product(function: Any, identity: int, combine: Any) -> Any:
 
 
 def mean(function: Any) -> Any:
-    """mean, nanmean: (a, axis, dtype, out, keepdims, where)."""
+    """mean: (a, axis, dtype, out, keepdims, where)."""
 
     def reduce(
         a: Any,
@@ -137,20 +138,41 @@ def nan_position(function: Any, replacement: float) -> Any:
     return reduce
 
 
-def nan_reduction(function: Any, replacement: float) -> Any:
-    """nanmax, nanmin, nanprod: the reduction with nan replaced by its identity element."""
+def nan_extremum(function: Any, replacement: float, combine: Any) -> Any:
+    """nanmax, nanmin: (a, axis, out, keepdims, initial, where); nan where all elements are."""
+    plain = extremum(function, combine)
 
     def reduce(
-        a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False
+        a: Any,
+        axis: Any = None,
+        out: None = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = ALL,
     ) -> Any:
-        a = as_tensor(a) if dtype is None else cast(as_tensor(a), dtype)
-        filled = conditional.where(a != a, replacement, a) if a.dtype.kind in "fc" else a
-        result = function(filled, axis=axis, keepdims=keepdims)
-        if replacement in (math.inf, -math.inf):
-            return conditional.where((a != a).all(axis=axis, keepdims=keepdims), math.nan, result)
-        return result
+        a = as_tensor(a)
+        if a.dtype.kind != "f":
+            return plain(a, axis, None, keepdims, initial, where)
+        filled = conditional.where(a != a, replacement, a)
+        result = plain(filled, axis, None, keepdims, initial, where)
+        if initial is not None:
+            return result
+        return conditional.where((a != a).all(axis=axis, keepdims=keepdims), math.nan, result)
 
     return reduce
+
+
+def without_nan(reduce: Any) -> Any:
+    """nansum, nanprod, nanmean, nanvar, nanstd: the reduction of the elements that are not nan."""
+
+    @functools.wraps(reduce)
+    def nan_reduce(a: Any, *args: Any, where: Any = ALL, **kwargs: Any) -> Any:
+        a = as_tensor(a)
+        if a.dtype.kind in "fc":
+            where = a == a if where is ALL else (a == a) & as_tensor(where)
+        return reduce(a, *args, where=where, **kwargs)
+
+    return nan_reduce
 
 
 def deviation(function: Any, finish: Any) -> Any:
@@ -179,27 +201,6 @@ def deviation(function: Any, finish: Any) -> Any:
         return finish(total / ((n if keepdims else n.reshape(total.shape)) - ddof))
 
     return reduce
-
-
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: Any = False,
-) -> Any:
-    a = to_floating(a) if dtype is None else cast(as_tensor(a), dtype)
-    valid = a == a
-    n = cast(valid.sum(axis=axis, keepdims=True), a.dtype)
-    middle = conditional.where(valid, a, 0).sum(axis=axis, keepdims=True) / n
-    off = conditional.where(valid, a - middle, 0)
-    total = (off * off).sum(axis=axis, keepdims=True) / (n - ddof)
-    return total if keepdims else total.reshape(total.sum(axis=axis).shape)
-
-
-def nanstd(*args: Any, **kwargs: Any) -> Any:
-    return statistics.safe_sqrt(nanvar(*args, **kwargs))
 
 
 def average(

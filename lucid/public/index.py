@@ -399,6 +399,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "nn": {
         "nn.containers": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
+        "nn.functional.losses.linear_classes": "LinearCrossEntropyOptions",
         "nn.layers.activation": (
             "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid "
             "LogSoftmax Mish PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin "
@@ -475,7 +476,8 @@ NAMES: dict[str, dict[str, str]] = {
             "channel_shuffle fold pad pixel_shuffle pixel_unshuffle unfold"
         ),
         "nn.functional.linear_maps": "bilinear linear",
-        "nn.functional.losses.classes": "cross_entropy linear_cross_entropy nll_loss",
+        "nn.functional.losses.classes": "cross_entropy nll_loss",
+        "nn.functional.losses.linear_classes": "linear_cross_entropy",
         "nn.functional.losses.margins": (
             "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
             "multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss "

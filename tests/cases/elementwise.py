@@ -104,6 +104,8 @@ TRIGONOMETRY = [
 SPECIAL = [
     *unary(s.ERF, lambda x: scipy.special.erf(x), real(2, 3)),
     *unary(s.ERFC, lambda x: scipy.special.erfc(x), real(2, 3)),
+    *unary(s.ERF, lambda x: scipy.special.erf(x), complex_(2, 3)),
+    *unary(s.ERFC, lambda x: scipy.special.erfc(x), complex_(2, 3)),
     *unary(s.ERFINV, lambda x: scipy.special.erfinv(x), small),
     *unary(s.LGAMMA, lambda x: scipy.special.gammaln(x), real(2, 3, low=0.5, high=5.0)),
     *unary(s.DIGAMMA, lambda x: scipy.special.psi(x), real(2, 3, low=0.5, high=5.0)),

@@ -1,5 +1,7 @@
 """lucid.compat.jax: programs of JAX with their imports changed."""
 
+from functools import partial
+
 import lucid.compat.jax.tree as tree
 import numpy as np
 import scipy.special
@@ -92,3 +94,116 @@ def test_boilerplate_is_there():
     jax.config.update("jax_enable_x64", True)
     assert jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3))).shape == (2, 2)
     assert jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0])).tolist() == [[6, 0], [0, 12]]
+
+
+X = np.random.default_rng(0).normal(size=(2, 3, 5, 6))
+
+
+def test_slices_padding_and_sorting_of_lax():
+    x = jnp.asarray(X[0, 0])
+    np.testing.assert_allclose(lax.slice(x, (1, 0), (5, 6), (2, 3)), X[0, 0][1:5:2, 0:6:3])
+    np.testing.assert_allclose(lax.slice_in_dim(x, 1, 4, axis=1), X[0, 0][:, 1:4])
+    np.testing.assert_allclose(lax.rev(x, (1,)), X[0, 0][:, ::-1])
+    np.testing.assert_allclose(lax.concatenate([x, x], 1), np.concatenate([X[0, 0]] * 2, 1))
+    wide = np.full((2 + 5 + 4 + 1, 4), 7.0)
+    wide[2:11:2] = X[0, 0][:, 1:5]
+    np.testing.assert_allclose(lax.pad(x, 7.0, [(2, 1, 1), (-1, -1, 0)]), wide)
+    keys, values = lax.sort_key_val(jnp.asarray([3, 1, 2]), jnp.asarray([10, 20, 30]))
+    assert keys.tolist() == [1, 2, 3] and values.tolist() == [20, 30, 10]
+    first, second, third = lax.sort(
+        tuple(jnp.asarray(v) for v in ([1, 0, 1, 0], [5, 6, 4, 3], [0, 1, 2, 3])), num_keys=2
+    )
+    assert [v.tolist() for v in (first, second, third)] == [
+        [0, 0, 1, 1], [3, 6, 4, 5], [3, 1, 2, 0],
+    ]  # fmt: skip
+    found = vmap(lambda v, i: lax.dynamic_update_index_in_dim(v, -1.0, i, 0))(
+        x, jnp.asarray([0, 1, 2, 3, 9])
+    )
+    want = X[0, 0].copy()
+    want[range(5), [0, 1, 2, 3, 5]] = -1.0  # a place that is too large is clamped
+    np.testing.assert_allclose(found, want)
+
+
+def test_contractions_and_gathers_of_lax():
+    a, b = jnp.asarray(X[0]), jnp.asarray(X[1])
+    got = lax.dot_general(a, b, (((2,), (2,)), ((0,), (0,))))
+    np.testing.assert_allclose(got, np.einsum("bij,bkj->bik", X[0], X[1]))
+    starts = jnp.asarray([[1], [4], [0]])
+    rows = lax.GatherDimensionNumbers(
+        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
+    )
+    np.testing.assert_allclose(lax.gather(a[0], starts, rows, (1, 6)), X[0, 0][[1, 4, 0]])
+    blocks = lax.GatherDimensionNumbers((0, 2), (), (1,))
+    got = lax.gather(a[0], starts, blocks, (5, 2))
+    np.testing.assert_allclose(got, np.stack([X[0, 0][:, i : i + 2] for i in (1, 4, 0)], 1))
+
+
+def test_convolutions_of_lax_for_other_layouts_padding_and_dilation():
+    w = np.random.default_rng(1).normal(size=(4, 3, 2, 3))
+    x, k = jnp.asarray(X), jnp.asarray(w)
+
+    def direct(x, w, stride=(1, 1)):
+        views = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
+        return np.einsum("nchwij,ocij->nohw", views[:, :, :: stride[0], :: stride[1]], w)
+
+    np.testing.assert_allclose(lax.conv(x, k, (2, 1), "VALID"), direct(X, w, (2, 1)), atol=1e-12)
+    padded = np.pad(X, ((0, 0), (0, 0), (0, 1), (1, 1)))
+    got = lax.conv_general_dilated(
+        x.transpose(1, 2).transpose(2, 3), k.permute(2, 3, 1, 0), (1, 1), "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )  # fmt: skip
+    np.testing.assert_allclose(got.permute(0, 3, 1, 2), direct(padded, w), atol=1e-12)
+    spread = np.zeros((2, 3, 9, 6))
+    spread[:, :, ::2] = X
+    holes = np.zeros((4, 3, 2, 5))
+    holes[..., ::2] = w
+    got = lax.conv_general_dilated(
+        x, k, (1, 1), [(0, 0), (0, 0)], lhs_dilation=(2, 1), rhs_dilation=(1, 2)
+    )
+    np.testing.assert_allclose(got, direct(spread, holes), atol=1e-12)
+
+
+def test_windows_are_reduced_under_vmap_and_grad():
+    views = np.lib.stride_tricks.sliding_window_view(X, (1, 1, 2, 2))[:, :, ::2, ::3]
+    for computation, init, want in (
+        (lax.max, -np.inf, views.max((-1, -2, -3, -4))),
+        (lax.add, 0.0, views.sum((-1, -2, -3, -4))),
+    ):
+        sizes = {"window_dimensions": (1, 2, 2), "window_strides": (1, 2, 3)}
+        pool = partial(lax.reduce_window, init_value=init, computation=computation, **sizes)
+        np.testing.assert_allclose(vmap(lambda x, pool=pool: pool(x))(jnp.asarray(X)), want)
+    g = grad(lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 2), "VALID").sum())
+    want = np.zeros((5, 6))
+    want[:4] = 1.0
+    np.testing.assert_allclose(g(jnp.asarray(X[0, 0])), want)
+
+
+def test_factorizations_of_lax():
+    a = X[0, 0] @ X[0, 0].T + 5 * np.eye(5)
+    low = np.linalg.cholesky(a)
+    np.testing.assert_allclose(lax.linalg.cholesky(jnp.asarray(a)), low)
+    b = jnp.asarray(X[0, 1].T)
+    got = lax.linalg.triangular_solve(jnp.asarray(low), b, lower=True, transpose_a=True)
+    np.testing.assert_allclose(got @ low.T, X[0, 1].T)
+    below, main, above = X[0, 2][:3]
+    full = np.diag(main + 5) + np.diag(below[1:], -1) + np.diag(above[:-1], 1)
+    got = lax.linalg.tridiagonal_solve(below, main + 5, above, X[1, 0].T)
+    np.testing.assert_allclose(got, np.linalg.solve(full, X[1, 0].T))
+
+
+def test_vmap_maps_arguments_by_keyword_and_seeds_of_keys():
+    got = vmap(lambda a, b: (2 * a, 3 * b))(a=jnp.asarray([1, 2]), b=jnp.asarray([3, 4]))
+    assert [v.tolist() for v in got] == [[2, 4], [9, 12]]
+    seeds = jnp.asarray([3, 2**33 + 1, -1])
+    keys = [random.PRNGKey(s).tolist() for s in (3, 2**33 + 1, -1)]
+    assert vmap(random.PRNGKey)(seeds).tolist() == keys
+    assert jit(random.PRNGKey)(seeds[1]).tolist() == keys[1]
+
+
+def test_an_exchange_over_two_named_axes_is_one_over_their_product():
+    x = np.arange(2 * 3 * 6.0).reshape(2, 3, 6)
+    inner = vmap(lambda v: lax.all_to_all(v, ("i", "j"), 0, 0), axis_name="j")
+    got = vmap(inner, axis_name="i")(jnp.asarray(x))
+    np.testing.assert_allclose(got, x.reshape(6, 6).T.reshape(2, 3, 6))
+    found = vmap(lambda v: lax.pargmax(v, "i"), axis_name="i")(jnp.asarray([1.0, 5.0, 5.0]))
+    assert found.tolist() == [1, 1, 1]

@@ -515,7 +515,9 @@ def test_function_without_a_counterpart_names_itself_and_the_remedy():
 
 def test_argument_that_tensors_do_not_take_is_an_error_with_its_name():
     t = lucid.ones(3)
-    with pytest.raises(TypeError, match=r"np\.nanmax: .*'where'"):
+    with pytest.raises(TypeError, match=r"np\.nanquantile: .*'weights'"):
+        np.nanquantile(t, 0.5, weights=np.ones(3), method="inverted_cdf")
+    with pytest.raises(ValueError, match=r"np\.max: where= needs initial="):
         np.nanmax(t, where=np.array([True, False, True]))
     with pytest.raises(TypeError, match=r"np\.add: .*where=.*out="):
         np.add(t, 1.0, where=np.array([True, False, True]))

@@ -143,3 +143,43 @@ def test_gradients_flow_through_the_namespace():
     f = lucid.jit(lambda x: lnp.cumulative_sum(lnp.exp(x)))
     for scale in (1.0, 2.0):
         np.testing.assert_allclose(f(scale * x).numpy(), np.cumsum(np.exp(scale * x)))
+
+
+def test_floor_divide_of_infinities_is_the_standard_s_and_the_operator_numpy_s():
+    inf = np.inf
+    x = lucid.tensor([inf, -inf, inf, 1.0, -1.0, 1.0, 0.0, 7.0, inf, np.nan])
+    y = lucid.tensor([2.0, 2.0, -2.0, -inf, inf, inf, inf, 2.0, inf, 1.0])
+    want = np.array([inf, -inf, -inf, -0.0, -0.0, 0.0, 0.0, 3.0, np.nan, np.nan])
+    got = lnp.floor_divide(x, y).numpy()
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got)[:7], np.signbit(want)[:7])
+    with np.errstate(invalid="ignore"):
+        for ours in (x // y, np.floor_divide(x, y)):
+            np.testing.assert_array_equal(ours.numpy(), np.floor_divide(x.numpy(), y.numpy()))
+    assert lnp.floor_divide(lucid.tensor([7, -7]), 2).tolist() == [3, -4]
+
+
+def test_a_cross_product_promotes_vectors_before_it_takes_their_components():
+    a, b = (lucid.tensor([1, 2, 3], dtype=d) for d in ("uint8", "uint16"))
+    assert lnp.linalg.cross(a, b).dtype == lnp.cross(a, b).dtype == np.uint16
+
+
+def test_integers_compare_by_value_and_those_pytorch_lacks_promote_as_in_numpy():
+    small = lucid.tensor([0, 1], dtype="uint8")
+    assert (lucid.tensor(-1, dtype="int32") > small).tolist() == [False, False]
+    assert (small < lucid.tensor(256, dtype="int32")).tolist() == [True, True]
+    assert (lucid.tensor(1, dtype="uint16") + small).dtype == np.uint16
+    assert (lucid.tensor(1) + lucid.tensor([1], dtype="uint32")).dtype == np.int64
+    assert (lucid.tensor(1) + lucid.tensor([1], dtype="int8")).dtype == np.int8  # as in PyTorch
+
+
+def test_a_mask_without_elements_selects_nothing_as_in_numpy():
+    x = lucid.arange(6.0).reshape(2, 3)
+    for shape in ((0,), (2, 0), (0, 3), (0, 0)):
+        mask = np.zeros(shape, bool)
+        assert x[mask].shape == x.numpy()[mask].shape
+        y = x.clone()
+        y[mask] = 7.0
+        assert y.tolist() == x.tolist()
+    with pytest.raises(IndexError, match="a boolean index of shape"):
+        x[np.zeros((3,), bool)]

@@ -7,6 +7,7 @@
 Everything is Lucid's own: arrays are its tensors and keys its keys, so random numbers differ.
 """
 
+import functools
 import sys
 from typing import Any
 
@@ -28,8 +29,8 @@ from lucid.func import (
     linearize,
     value_and_grad,
     vjp,
-    vmap,
 )
+from lucid.func import vmap as _vmap
 from lucid.ir import trace as make_jaxpr
 from lucid.ir.types import Type as ShapeDtypeStruct
 from lucid.tensors.tensor import Tensor as Array
@@ -43,6 +44,25 @@ __all__ = [
 
 remat, jacobian = checkpoint, jacrev
 sys.modules[f"{__name__}.tree"] = tree
+
+
+def vmap(
+    fun: Any, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+    axis_size: int | None = None, spmd_axis_name: Any = None,
+) -> Any:  # fmt: skip
+    """Map over an axis of the arguments; arguments by keyword are mapped over their axis 0."""
+    options = {"out_dims": out_axes, "axis_name": axis_name, "axis_size": axis_size}
+    plain = _vmap(fun, in_axes, **options)
+
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return plain(*args)
+        axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        both = _vmap(lambda args, kwargs: fun(*args, **kwargs), (axes, 0), **options)
+        return both(args, kwargs)
+
+    return mapped
 
 
 def device_put(x: Any, device: Any = None) -> Any:

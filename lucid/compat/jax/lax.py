@@ -6,6 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 import lucid
+from lucid.compat.jax import lax_linalg as linalg
+from lucid.compat.jax.lax_arrays import (
+    ConvDimensionNumbers,
+    GatherDimensionNumbers,
+    batch_matmul,
+    broadcast,
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_with_general_padding,
+    dot,
+    dot_general,
+    dynamic_update_index_in_dim,
+    gather,
+    iota,
+    pad,
+    pargmax,
+    pargmin,
+    reduce_window,
+    reshape,
+    rev,
+    slice,
+    slice_in_dim,
+    sort,
+    sort_key_val,
+    transpose,
+)
 from lucid.func import (
     all_gather,
     all_to_all,
@@ -28,9 +58,15 @@ from lucid.func import (
 from lucid.func import map as map_
 
 __all__ = [
-    "all_gather", "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "fori_loop",
-    "map_", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "scan", "stop_gradient",
-    "switch", "while_loop",
+    "ConvDimensionNumbers", "GatherDimensionNumbers", "all_gather", "all_to_all",
+    "associative_scan", "axis_index", "axis_size", "batch_matmul", "broadcast", "broadcast_in_dim",
+    "broadcasted_iota", "concatenate", "cond", "conv", "conv_dimension_numbers",
+    "conv_general_dilated", "conv_with_general_padding", "dot", "dot_general",
+    "dynamic_update_index_in_dim", "fori_loop", "gather", "iota", "linalg", "map_", "pad",
+    "pargmax", "pargmin", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
+    "reduce_window",
+    "reshape", "rev", "scan", "slice", "slice_in_dim", "sort", "sort_key_val", "stop_gradient",
+    "switch", "transpose", "while_loop",
 ]  # fmt: skip
 
 _NAMES = {
@@ -40,7 +76,13 @@ _NAMES = {
     "min": "minimum", "pow": "pow", "sign": "sign", "floor": "floor", "ceil": "ceil",
     "erf": "erf", "lgamma": "lgamma", "digamma": "digamma", "logistic": "sigmoid",
     "square": "square", "cumsum": "cumsum", "cumprod": "cumprod", "eq": "eq", "ne": "ne",
-    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "asin": "asin",
+    "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
+    "cosh": "cosh", "round": "round", "rem": "fmod", "clamp": "clamp", "real": "real",
+    "imag": "imag", "conj": "conj", "complex": "complex", "is_finite": "isfinite",
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "erfc": "erfc", "erf_inv": "erfinv", "cummax": "cummax", "cummin": "cummin",
+    "cumlogsumexp": "logcumsumexp", "argmax": "argmax", "argmin": "argmin",
 }  # fmt: skip
 
 
@@ -75,7 +117,8 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     """Return a copy with a block replaced; a start that is too large is clamped, as in JAX."""
-    return operand.at[_block(operand, start_indices, update.shape)].set(update)
+    new = lucid.as_tensor(update)
+    return operand.at[_block(operand, start_indices, new.shape)].set(new)
 
 
 def _block(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, ...]:

@@ -177,13 +177,19 @@ def parts_along(x: Any, axis: int, n: int, tiled: bool, what: str) -> Any:
 def all_to_all(
     x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, tiled: bool = False
 ) -> Any:
-    """Return, in example i, part i along `split_axis` of every example, along `concat_axis`."""
-    level = whole_level(axis_name, "all_to_all")
-    index = level.index()
+    """Return, in example i, part i along `split_axis` of every example, along `concat_axis`.
+
+    Several names act as one axis whose last name varies fastest.
+    """
+    levels = [whole_level(name, "all_to_all") for name in names_of(axis_name)]
+    index, n = axis_index(axis_name), axis_size(axis_name)
 
     def exchange(x: Any) -> Any:
-        parts = parts_along(x, split_axis, level.n, tiled, "all_to_all")
-        return place(gather_one(level, parts).transpose(0, 1)[index], concat_axis, tiled)
+        parts = parts_along(x, split_axis, n, tiled, "all_to_all")
+        for level in reversed(levels):
+            parts = gather_one(level, parts)
+        parts = merge_leading(parts, len(levels))
+        return place(parts.transpose(0, 1)[index], concat_axis, tiled)
 
     return map_leaves(exchange, x)
 

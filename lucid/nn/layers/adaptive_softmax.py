@@ -168,6 +168,7 @@ class LinearCrossEntropyLoss(Module):
         weight: Any = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
+        options: Any = None,
     ) -> None:
         super().__init__()
         if tuple(out_features):
@@ -180,6 +181,7 @@ class LinearCrossEntropyLoss(Module):
             raise ShapeError(f"LinearCrossEntropyLoss: {facts}")
         self.num_classes, self.reduction = num_classes, reduction
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.options = options
         self.register_buffer("weight", weight)
         self.linear = Linear(in_features, num_classes, bias=bias, dtype=dtype)
 
@@ -187,5 +189,5 @@ class LinearCrossEntropyLoss(Module):
         return F.linear_cross_entropy(
             input, self.linear.weight, target, linear_bias=self.linear.bias, weight=self.weight,
             reduction=self.reduction, ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing,
+            label_smoothing=self.label_smoothing, options=self.options,
         )  # fmt: skip

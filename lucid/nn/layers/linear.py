@@ -163,9 +163,11 @@ class Embedding(EmbeddingBase):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
         _weight: Any = None,
+        _freeze: bool = False,
         dtype: Any = None,
     ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, dtype)
+        self.weight.requires_grad_(not _freeze)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
 

@@ -34,6 +34,11 @@ from lucid.ops.shape import creation as making
 from lucid.ops.shape import diagonals, joining, shaping
 from lucid.ops.special import bessel
 
+SUM = reductions.sum_or_product(reduction.sum, 0, arithmetic.add)
+PROD = reductions.sum_or_product(reduction.prod, 1, arithmetic.multiply)
+VAR = reductions.deviation(statistics.var, lambda v: v)
+STD = reductions.deviation(statistics.std, statistics.safe_sqrt)
+
 ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.all: reductions.logical(reduction.all, True),
     np.amax: reductions.extremum(extrema.amax, conditional.maximum),
@@ -151,16 +156,16 @@ ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.nanargmin: reductions.nan_position(extrema.argmin, math.inf),
     np.nancumprod: reductions.nan_cumulative(cumulative.cumprod, 1.0),
     np.nancumsum: reductions.nan_cumulative(cumulative.cumsum, 0.0),
-    np.nanmax: reductions.nan_reduction(extrema.amax, -math.inf),
-    np.nanmean: reductions.mean(statistics.nanmean),
+    np.nanmax: reductions.nan_extremum(extrema.amax, -math.inf, conditional.maximum),
+    np.nanmean: reductions.without_nan(reductions.mean(statistics.mean)),
     np.nanmedian: samples.nanmedian,
-    np.nanmin: reductions.nan_reduction(extrema.amin, math.inf),
+    np.nanmin: reductions.nan_extremum(extrema.amin, math.inf, conditional.minimum),
     np.nanpercentile: samples.nanpercentile,
-    np.nanprod: reductions.nan_reduction(reduction.prod, 1.0),
+    np.nanprod: reductions.without_nan(PROD),
     np.nanquantile: samples.nanquantile,
-    np.nanstd: reductions.nanstd,
-    np.nansum: reductions.sum_or_product(statistics.nansum, 0, arithmetic.add),
-    np.nanvar: reductions.nanvar,
+    np.nanstd: reductions.without_nan(STD),
+    np.nansum: reductions.without_nan(SUM),
+    np.nanvar: reductions.without_nan(VAR),
     np.ndim: lambda a: as_tensor(a).ndim,
     np.nonzero: shapes.nonzero,
     np.ones_like: shapes.like(making.ones),
@@ -168,7 +173,7 @@ ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.pad: shapes.pad,
     np.partition: samples.partition,
     np.percentile: reductions.percentile,
-    np.prod: reductions.sum_or_product(reduction.prod, 1, arithmetic.multiply),
+    np.prod: PROD,
     np.ptp: reductions.ptp,
     np.quantile: reductions.quantile,
     np.ravel: shapes.ravel,
@@ -188,8 +193,8 @@ ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.split: shapes.split,
     np.squeeze: shapes.squeeze,
     np.stack: shapes.stack,
-    np.std: reductions.deviation(statistics.std, statistics.safe_sqrt),
-    np.sum: reductions.sum_or_product(reduction.sum, 0, arithmetic.add),
+    np.std: STD,
+    np.sum: SUM,
     np.take: shapes.take,
     np.tensordot: contractions.tensordot,
     np.tile: shapes.tile,
@@ -206,7 +211,7 @@ ADAPTERS: dict[Any, Callable[..., Any]] = {
     np.unravel_index: samples.unravel_index,
     np.unstack: lambda x, /, *, axis=0: shaping.unbind(x, axis),
     np.vander: samples.vander,
-    np.var: reductions.deviation(statistics.var, lambda v: v),
+    np.var: VAR,
     np.vdot: contractions.vdot,
     np.vsplit: lambda ary, indices_or_sections: shapes.split(ary, indices_or_sections, 0),
     np.vstack: shapes.from_sequence(joining.vstack),

@@ -284,6 +284,9 @@ def result_type(*xs: Any) -> np.dtype:
                 rank, dtype = 2, _default_of_kind(dtype)
         previous = ranked[rank]
         ranked[rank] = dtype if previous is None else _promote_dtypes(previous, dtype)
+    strong, weak = ranked[:2]
+    if strong is not None and weak is not None and _is_numpy_only(strong, weak):
+        ranked[0] = _promote_dtypes(strong, weak)
     result: np.dtype | None = None
     for dtype_or_none in ranked:
         if dtype_or_none is None:
@@ -294,6 +297,15 @@ def result_type(*xs: Any) -> np.dtype:
             result = _raise_kind(result, dtype_or_none)
     assert result is not None
     return result
+
+
+def _is_numpy_only(a: np.dtype, b: np.dtype) -> bool:
+    """True for integers that PyTorch has no arithmetic for: they are promoted as in NumPy."""
+    return (
+        a.kind in "iu"
+        and b.kind in "iu"
+        and "u" in (a.kind * (a.itemsize > 1), b.kind * (b.itemsize > 1))
+    )
 
 
 def _raise_kind(dtype: np.dtype, higher: np.dtype) -> np.dtype:

@@ -130,6 +130,10 @@ def _compare(op: Elementwise, x: Any, y: Any) -> Any:
         x, y = _widen_for(x, y)
     elif isinstance(y, Traced) and type(x) is int:
         y, x = _widen_for(y, x)
+    elif isinstance(x, Traced) and isinstance(y, Traced) and x.dtype != y.dtype:
+        if x.dtype.kind in "iu" and y.dtype.kind in "iu":  # neither may wrap around
+            dtype = np.promote_types(x.dtype, y.dtype)
+            x, y = cast(x, dtype), cast(y, dtype)
     return binary(op, x, y)
 
 

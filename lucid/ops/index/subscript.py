@@ -193,6 +193,8 @@ def set_masked(x: Any, mask: Any, value: Any) -> Any:
     """Write a value that is the same for all masked positions, without reading the mask."""
     check_mask(mask.shape, x.shape, 0)
     broadcast_value(value, x.shape[mask.ndim :])
+    if 0 in mask.shape:
+        return x
     return where(mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), value, x)
 
 
@@ -372,11 +374,10 @@ def normalize_int(i: int, n: int, axis: int) -> int:
 
 
 def check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
-    if mask != shape[axis : axis + len(mask)]:
-        facts = (
-            f"a boolean index of shape {mask} for axes of shape {shape[axis : axis + len(mask)]}"
-        )
-        raise IndexingError(f"indexing: {facts}")
+    """Raise an error for a mask that does not fit; an axis without elements fits, as in NumPy."""
+    axes = shape[axis : axis + len(mask)]
+    if len(mask) != len(axes) or any([m not in (n, 0) for m, n in zip(mask, axes)]):
+        raise IndexingError(f"indexing: a boolean index of shape {mask} for axes of shape {axes}")
 
 
 def broadcast_indices(indices: list[Any]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from string import ascii_letters
 from typing import Any
 
@@ -237,13 +238,17 @@ def matmul(input: Any, other: Any) -> Any:
 
 
 @public()
-def einsum(equation: str, *operands: Any) -> Any:
+def einsum(equation: Any, *operands: Any) -> Any:
     """The Einstein summation convention as in NumPy, with ellipsis and implicit output.
+
+    Operands may also be given with lists of axis numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     >>> import lucid
     >>> lucid.einsum("ij,ij->i", lucid.ones(2, 3), lucid.ones(2, 3))
     Tensor([3., 3.])
     """
+    if operands and isinstance(equation, Traced):
+        equation, *operands = with_equation((equation, *operands))  # type: ignore[assignment]
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if not isinstance(equation, str) or not operands:
@@ -254,6 +259,23 @@ def einsum(equation: str, *operands: Any) -> Any:
     terms, out, shapes = parse_for_shapes(equation, tuple([x.shape for x in xs]))
     xs = [x if x.shape == shape else x.reshape(shape) for x, shape in zip(xs, shapes)]
     return bind_einsum(terms, out, *xs)
+
+
+def with_equation(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arguments of `einsum(a, [0, 1], b, [1, 2], [0, 2])` with an equation."""
+    *pairs, last = operands if len(operands) % 2 else (*operands, None)
+
+    def text(axes: Any) -> str:
+        if not isinstance(axes, (list, tuple, range)) or any([
+            i is not Ellipsis and (not isinstance(i, (int, np.integer)) or not 0 <= i < 52)
+            for i in axes
+        ]):  # fmt: skip
+            facts = f"{axes!r} is not a list of axis numbers from 0 to 51"
+            raise ShapeError(f"einsum: {facts}; or give an equation such as 'ij,jk->ik' first")
+        return "".join(["..." if i is Ellipsis else ascii_letters[i] for i in axes])
+
+    terms = ",".join([text(axes) for axes in pairs[1::2]])
+    return (terms if last is None else f"{terms}->{text(last)}", *pairs[::2])
 
 
 @memoize(maxsize=4096)

@@ -136,13 +136,16 @@ def encrypt_block(key0: int, key1: int, x0: int, x1: int) -> tuple[int, int]:
 
 
 @public_function("random")
-def key(seed: int) -> Any:
+def key(seed: Any) -> Any:
     """The key of a seed: two uint32 words, low word first.
 
     >>> import lucid
     >>> lucid.random.key(7)
     Tensor([7, 0], dtype=uint32)
     """
+    if isinstance(seed, Traced):  # no value is read: under vmap every example has its own
+        words = [cast(cast(seed, "int64") // (1 << shift), UINT32).reshape(1) for shift in (0, 32)]
+        return bind(Concatenate(0), *words)
     seed = int(seed) % (1 << 64)
     return wrap(np.array([seed & 0xFFFFFFFF, seed >> 32], UINT32))
 

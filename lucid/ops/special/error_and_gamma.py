@@ -39,7 +39,7 @@ def from_scipy(name: str) -> Callable[..., Any]:
 class Erf(Elementwise):
     numpy = from_scipy("erf")
     native_from = SLOW
-    scalar, accepts, saves = "erf", "f", "x"
+    scalar, saves = "erf", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (TWO_OVER_SQRT_PI * exp(-x * x),)
@@ -50,7 +50,7 @@ class Erfc(Elementwise):
 
     numpy = from_scipy("erfc")
     native_from = SLOW
-    scalar, accepts, saves = "erfc", "f", "x"
+    scalar, saves = "erfc", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         return (-TWO_OVER_SQRT_PI * exp(-x * x),)

@@ -90,3 +90,46 @@ def test_the_cross_entropy_of_a_linear_layer():
         nn.LinearCrossEntropyLoss(8, 20, weight=lucid.ones(3))
     with pytest.raises(ArgumentError, match="out_features"):
         nn.LinearCrossEntropyLoss(8, 20, out_features=(2,))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_loss_in_chunks_equals_the_whole_one(reduction, weighted):
+    target = lucid.tensor([0, 3, 4, -100, 9, 19])
+    weight = lucid.tensor(RNG.uniform(0.5, 2.0, 20)) if weighted else None
+    kwargs = {"weight": weight, "reduction": reduction, "label_smoothing": 0.1}
+    whole = nn.LinearCrossEntropyLoss(8, 20, bias=True, **kwargs).double()
+    x = lucid.tensor(X, requires_grad=True)
+    wanted = whole(x, target)
+    leaves = (x, whole.linear.weight, whole.linear.bias)
+    grads = lucid.autograd.grad(wanted.sum(), leaves)
+    for options in (
+        nn.LinearCrossEntropyOptions(batch_chunk_size=4, chunking_method=None),
+        nn.LinearCrossEntropyOptions(),
+        nn.LinearCrossEntropyOptions(chunking_method="aspect_ratio"),
+    ):
+        whole.options = options
+        found = whole(x, target)
+        lucid.testing.assert_close(found, wanted)
+        for g, want in zip(lucid.autograd.grad(found.sum(), leaves), grads):
+            lucid.testing.assert_close(g, want)
+
+
+def test_options_of_the_cross_entropy_of_a_linear_layer_are_checked():
+    made = nn.LinearCrossEntropyOptions()
+    assert (made.rows(1024, 64, 32000), made.rows(8, 64, 10)) == (2, 4)
+    with pytest.raises(ArgumentError, match="batch_chunk_size is 0"):
+        nn.LinearCrossEntropyOptions(batch_chunk_size=0)
+    with pytest.raises(ArgumentError, match="chunking_method is 'ratio'"):
+        nn.LinearCrossEntropyOptions(chunking_method="ratio")
+    with pytest.raises(ArgumentError, match="acc_policy is 'fast'"):
+        nn.LinearCrossEntropyOptions(acc_policy="fast")
+    with pytest.raises(ArgumentError, match="options is a dict"):
+        nn.functional.linear_cross_entropy(
+            lucid.ones(2, 3), lucid.ones(4, 3), lucid.tensor([0, 1]), options={"chunks": 2}
+        )
+
+
+def test_a_frozen_embedding_by_position():
+    table = nn.Embedding(3, 2, None, None, 2.0, False, False, lucid.ones(3, 2), True)
+    assert not table.weight.requires_grad and nn.Embedding(3, 2).weight.requires_grad

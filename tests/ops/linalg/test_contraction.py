@@ -138,3 +138,13 @@ def test_bad_input_is_named_with_the_line(call, words):
         call()
     assert words in str(caught.value)
     assert "test_contraction.py:" in str(caught.value)
+
+
+def test_einsum_with_lists_of_axis_numbers():
+    a, b = A, B
+    got = lucid.einsum(lucid.tensor(a), [0, 1], lucid.tensor(b), [1, 2], [2, 0])
+    np.testing.assert_allclose(got.numpy(), (a @ b).T)
+    got = lucid.einsum(lucid.tensor(a), [..., 0], lucid.tensor(b[:, 0]), [0])
+    np.testing.assert_allclose(got.numpy(), a @ b[:, 0])
+    with pytest.raises(ShapeError, match="is not a list of axis numbers"):
+        lucid.einsum(lucid.tensor(a), [0, 99])

@@ -19,7 +19,6 @@ from lucid.nn.functional.arguments import (
     reduce_loss,
     resolve_reduction,
 )
-from lucid.nn.functional.linear_maps import linear
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.kinds import times
 from lucid.ops.core.promote import as_tensor, cast
@@ -184,35 +183,6 @@ def unweighted_cross_entropy(x: Any, target: Any, axis: int, reduction: str) -> 
     indices = target.reshape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
     loss = -bind(LogSoftmaxAt(axis), x, indices)
     return Targets(axis, indices, None, None).reduce(loss, reduction)
-
-
-@public_function("nn.functional")
-def linear_cross_entropy(
-    input: Any,
-    linear_weight: Any,
-    target: Any,
-    *,
-    linear_bias: Any = None,
-    weight: Any = None,
-    reduction: str = "mean",
-    ignore_index: Any = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Any:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`.
-
-    `options` says how PyTorch splits the work to save memory; it does not change the result.
-    """
-    scores = linear(input, linear_weight, linear_bias)
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(
-        scores,
-        target,
-        weight,
-        ignore_index=ignored,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
 
 
 def uniform_cross_entropy(name: str, x: Any, weight: Any, axis: int) -> Any:
