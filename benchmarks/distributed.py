@@ -81,8 +81,12 @@ def measure_all_reduce() -> dict[str, list[float]]:
     return found
 
 
-def measure_step(rows: int) -> float:
-    """Milliseconds of a compiled data parallel step on `rows` examples of each rank."""
+def measure_step(rows: int, reduced: int = 1) -> float:
+    """Milliseconds of a compiled data parallel step on `rows` examples of each rank.
+
+    With reduced = 0 every rank trains by itself, and the time of a step is that of its slowest
+    rank: ranks share cores and memory, and wait for one another, without communication.
+    """
     import numpy as np
 
     import lucid
@@ -93,7 +97,8 @@ def measure_step(rows: int) -> float:
     layers: list[nn.Module] = []
     for i, (a, b) in enumerate(LAYERS):
         layers += [nn.Linear(a, b)] + ([nn.Tanh()] if i < len(LAYERS) - 1 else [])
-    model = dist.DataParallel(nn.Sequential(*layers))
+    model: nn.Module = nn.Sequential(*layers)
+    model = dist.DataParallel(model) if reduced else model
     optimizer = lucid.optim.SGD(model.parameters(), lr=0.01)
     x = lucid.tensor(np.random.default_rng(1).normal(size=(rows, LAYERS[0][0])).astype("float32"))
     y = lucid.tensor(np.random.default_rng(2).integers(0, 10, rows))
@@ -108,7 +113,13 @@ def measure_step(rows: int) -> float:
 
     step(x, y)
     dist.barrier()
-    return quartile_us([lambda: step(x, y)], 20)[0] / 1e3
+    times = []
+    for _ in range(30):
+        begin = time.perf_counter()
+        step(x, y)
+        times.append((time.perf_counter() - begin) * 1e3)
+    slowest = np.asarray(dist.all_gather(lucid.tensor(times))).max(0)
+    return statistics.quantiles(slowest.tolist(), n=4)[0]
 
 
 def measure_uneven(overlap: int) -> float:
@@ -239,7 +250,9 @@ def fit(times: dict[str, list[float]], nbytes: int) -> tuple[float, float]:
 
 
 def ring_us(n: int, nbytes: int, latency: float, bandwidth: float) -> float:
-    return 2 * (n - 1) * (latency + nbytes / n / bandwidth)
+    """The time of a ring. Its additions and copies are work of cores, which ranks may share."""
+    sharing = max(1.0, n / len(os.sched_getaffinity(0)))
+    return sharing * 2 * (n - 1) * (latency + nbytes / n / bandwidth)
 
 
 def main() -> None:
@@ -264,15 +277,14 @@ def main() -> None:
         latency, bandwidth = fit(times, size)
         print(f"at {size} bytes: latency {latency:.1f} µs, bandwidth {bandwidth:.0f} MB/s")
     latency, bandwidth = fit(times, nbytes)
-    one = {rows: float(measured(1, "step", rows)) for rows in (BATCH, BATCH // 2, BATCH // 4)}  # type: ignore[arg-type]
+    one = float(measured(1, "step", BATCH))  # type: ignore[arg-type]
     print(f"step, {nbytes / 1e6:.1f} MB of gradients, {BATCH} examples in all, ms:")
-    print(f"  one process {one[BATCH]:.2f}")
-    cores = len(os.sched_getaffinity(0))
+    print(f"  one process {one:.2f}")
     for n in (2, 4):
+        compute = float(measured(n, "step", BATCH // n, 0))  # type: ignore[arg-type]
         step = float(measured(n, "step", BATCH // n))  # type: ignore[arg-type]
-        waiting = max(1, n // cores)
-        model = waiting * one[BATCH // n] + ring_us(n, nbytes, latency, bandwidth) / 1e3
-        print(f"  {n} ranks {step:.2f}, by the model {model:.2f}")
+        model = compute + ring_us(n, nbytes, latency, bandwidth) / 1e3
+        print(f"  {n} ranks {step:.2f}, by the model {model:.2f}, of which compute {compute:.2f}")
         if given.torch:
             alone = float(measured(1, "torch", BATCH, python=given.torch))  # type: ignore[arg-type]
             ddp = float(measured(n, "torch", BATCH // n, python=given.torch))  # type: ignore[arg-type]
