@@ -66,9 +66,10 @@ def objective(lib: Any, cameras: Any, points: Any, weights: Any, features: Any, 
 
 def sparse(lib: Any) -> Any:
     """The Jacobian as a SciPy matrix: rows are errors, columns cameras, points, weights."""
-    return lib.func.jacobian(
+    found = lib.func.jacobian(
         lambda *args: objective(lib, *args), argnums=(0, 1, 2), sparsity="auto"
     )
+    return lib.compiled(found)
 
 
 def blocks(lib: Any) -> Any:

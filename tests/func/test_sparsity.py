@@ -230,3 +230,58 @@ def test_random_programs_have_sparse_hessians_that_are_dense_ones(seed):
     found = F.hessian(f, sparsity="auto")(*xs).toarray()
     expected = np.asarray(F.hessian(f)(*xs)).reshape(found.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_a_jitted_sparse_jacobian_is_the_same_matrix_for_other_values_and_sizes():
+    f = lambda x: x[1:] * x[:-1] ** 2  # noqa: E731
+    jitted = lucid.jit(F.jacobian(f, sparsity="auto"))
+    for seed, n in enumerate([9, 9, 9, 12, 9, 12]):
+        x = np.random.default_rng(seed).normal(size=n)
+        expected = np.zeros((n - 1, n))
+        i = np.arange(n - 1)
+        expected[i, i], expected[i, i + 1] = 2 * x[1:] * x[:-1], x[:-1] ** 2
+        found = jitted(x)
+        np.testing.assert_allclose(found.toarray(), expected, rtol=1e-12)
+        assert found.nnz == 2 * (n - 1)
+
+
+def test_a_jitted_sparse_jacobian_of_few_rows_is_colored_by_rows():
+    jitted = lucid.jit(F.jacobian(lambda x: (x * x).reshape(4, 3).sum(1), sparsity="auto"))
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=12)
+        expected = np.kron(np.eye(4), np.ones(3)) * 2 * x
+        np.testing.assert_allclose(jitted(x).toarray(), expected, rtol=1e-12)
+
+
+def test_other_indices_are_another_pattern_under_jit():
+    jitted = lucid.jit(F.jacobian(lambda x, i: x[i] * 2.0, sparsity="auto"))
+    x = np.arange(5.0)
+    for i in ([0, 2], [0, 2], [3, 1], [0, 2], [4, 4]):
+        expected = 2.0 * (np.arange(5) == np.array(i)[:, None])
+        np.testing.assert_array_equal(jitted(x, np.array(i)).toarray(), expected)
+
+
+def test_a_jitted_sparse_hessian_with_an_auxiliary_result():
+    h = lambda x: ((x[1:] - x[:-1] ** 2) ** 2).sum()  # noqa: E731
+    jitted = lucid.jit(lambda x: {"hessian": F.hessian(h, sparsity="auto")(x), "value": h(x)})
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=6)
+        found = jitted(x)
+        np.testing.assert_allclose(found["hessian"].toarray(), F.hessian(h)(x), rtol=1e-12)
+        np.testing.assert_allclose(found["value"], ((x[1:] - x[:-1] ** 2) ** 2).sum())
+
+
+def test_a_sparse_jacobian_cannot_be_used_inside_a_jitted_function_or_differentiated():
+    sparse_jacobian = F.jacobian(lambda x: x * x, sparsity="auto")
+    with pytest.raises(LucidError, match="return it, and use it outside"):
+        lucid.jit(lambda x: sparse_jacobian(x).toarray())(np.ones(3))
+    with pytest.raises(LucidError, match="cannot be differentiated"):
+        F.grad(lambda x: sparse_jacobian(x).data.sum())(lucid.ones(3))
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
+def test_changing_a_matrix_in_place_does_not_change_the_next_one(compiled):
+    f = F.jacobian(lambda x: x * x, sparsity="auto")
+    f = lucid.jit(f) if compiled else f
+    f(np.array([0.0, 1.0, 2.0])).eliminate_zeros()
+    assert f(np.array([1.0, 1.0, 2.0])).diagonal().tolist() == [2.0, 2.0, 4.0]

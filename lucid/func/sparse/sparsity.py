@@ -325,4 +325,5 @@ def decompress(pattern: Any, colors: np.ndarray, products: np.ndarray) -> Any:
 
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     data = products[colors[pattern.indices], rows]
-    return sparse.csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
+    parts = (data, pattern.indices.copy(), pattern.indptr.copy())  # the pattern is cached
+    return sparse.csr_array(parts, shape=pattern.shape)
