@@ -24,6 +24,7 @@ from lucid.func.jacobians import (
 )
 from lucid.func.run import ArgNums, Run
 from lucid.func.sparse.sparsity import color_columns, decompress, jacobian_pattern
+from lucid.ir.pytree import NAMESPACE, optree
 from lucid.ops.shape.derivative_seeds import full_constant
 from lucid.ops.shape.joining import cat
 from lucid.support.caches import once
@@ -31,7 +32,6 @@ from lucid.tape.modes import local
 from lucid.tape.node import GRAD, is_recording, residual, wrap
 from lucid.tape.recording.pending import is_pending
 from lucid.tape.views import tensor_of
-from lucid.tree import register_node
 
 
 class Coloring(NamedTuple):
@@ -205,8 +205,11 @@ class StoredPattern:
 @once
 def register_recorded_matrix() -> None:
     """Make RecordedMatrix a tree; when it is first needed, because that imports optree."""
-    register_node(
-        RecordedMatrix, lambda x: ((x.entries,), x.matrix), lambda matrix, xs: matrix.filled(*xs)
+    optree.register_pytree_node(
+        RecordedMatrix,
+        lambda x: ((x.entries,), x.matrix),
+        lambda matrix, xs: matrix.filled(*xs),
+        namespace=NAMESPACE,
     )
 
 
