@@ -16,6 +16,7 @@ PACKAGE = Path(lucid.__file__).parent
 DOCS = PACKAGE.parent / "docs"
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 MAX_ENTRIES = 16
+MAX_LINES = 500  # about 450 is the aim
 CROWDED = {"lucid": "its entries are the layers and the public namespaces, one each"}
 SAME_NAME = {  # the attribute is the function; the module is found by its import alone
     "lucid.ir.verify": "the file holds that one function, and importers name the function",
@@ -70,6 +71,12 @@ def test_a_folder_has_few_entries(folder):
         assert count > MAX_ENTRIES, "it is no longer crowded; drop the exception"
     else:
         assert count <= MAX_ENTRIES, f"{count} entries; make a folder of those with one theme"
+
+
+def test_files_are_short():
+    generated = PACKAGE / "public" / "index.py"
+    lines = {path: len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+    assert {path: n for path, n in lines.items() if n > MAX_LINES and path != generated} == {}
 
 
 def hidden_modules(folder: Path) -> set[str]:
