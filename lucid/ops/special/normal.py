@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from lucid.ops.core.apply import floating
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.special.from_scipy import FromScipy
+from lucid.ops.special.tails import accurate
 from lucid.public.declare import public
 
 SQRT_HALF = math.sqrt(0.5)
@@ -18,7 +21,16 @@ FAR = {2: 4.0, 4: 5.0, 8: 10.0}  # where the series becomes as accurate, by item
 TERMS = 12
 
 
-class Erfcx(FromScipy):
+class AccurateTails(FromScipy, abstract=True):
+    """A function whose values in float64 are those of `tails`, not SciPy's."""
+
+    def eval(self, *xs: Any) -> Any:
+        (x,) = xs
+        is_wide = isinstance(x, np.ndarray) and x.dtype == np.float64
+        return accurate(self.function)(x) if is_wide else super().eval(x)
+
+
+class Erfcx(AccurateTails):
     """e**(x*x) erfc(x)."""
 
     function, saves = "erfcx", "xy"
@@ -39,7 +51,7 @@ def _erfcx_derivative(x: Any) -> Any:
     return -z * total * TWO_OVER_SQRT_PI
 
 
-class Ndtr(FromScipy):
+class Ndtr(AccurateTails):
     """The cumulative distribution function of the standard normal distribution."""
 
     function, saves = "ndtr", "x"

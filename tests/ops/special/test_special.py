@@ -208,3 +208,21 @@ def test_slope_of_xlogy_at_zero_is_the_logarithm_where_that_is_finite():
     y = lucid.tensor(np.array([0.5, 0.0, np.inf, -1.0]))
     slope = lucid.func.grad(lambda x: lucid.xlogy(x, y).sum())(lucid.tensor(np.zeros(4)))
     np.testing.assert_allclose(slope.numpy(), [np.log(0.5), 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [
+        ("erfc", mpmath.erfc),
+        ("erfcx", lambda x: mpmath.exp(x * x) * mpmath.erfc(x)),
+        ("ndtr", mpmath.ncdf),
+    ],
+)
+def test_eager_and_compiled_tails_are_within_four_units_of_the_last_place(name, exact):
+    x = np.random.default_rng(3).uniform(-26, 26, 200)
+    f = getattr(lucid.special, name)
+    with mpmath.workdps(40):
+        expected = [exact(mpmath.mpf(v)) for v in x.tolist()]
+        for found in (f(lucid.as_tensor(x)), lucid.jit(f)(lucid.as_tensor(x))):
+            for v, e in zip(found.tolist(), expected):
+                assert abs(v - e) <= 4 * np.spacing(float(e))
