@@ -19,6 +19,7 @@ def pytest_addoption(parser):
     parser.addoption("--interrupts", type=int, default=4, help="how often to interrupt a step")
     parser.addoption("--forks", type=int, default=6, help="how often to fork, half compiling")
     parser.addoption("--threads-minutes", type=float, default=0.02, help="how long threads train")
+    parser.addoption("--bad-calls", type=int, default=12, help="bad calls of every public name")
     parser.addoption("--failures", type=int, default=2, help="how many failing jobs to start")
     parser.addoption("--kills", type=int, default=20, help="how often to kill a process that saves")
 

@@ -7,7 +7,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from lucid.errors import ArgumentError
 from lucid.public.declare import public
+from lucid.support.source import at_line
 from lucid.tape.modes import local
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -119,6 +123,8 @@ def inference_mode(mode: Any = True) -> Any:
     """Like `no_grad`, for code whose results are never used in autograd."""
     if callable(mode):
         return Mode(grad=False, inference=True)(mode)
+    if not isinstance(mode, (bool, int, np.bool_)):
+        raise ArgumentError(f"inference_mode: mode={mode!r:.40} is not a bool{at_line()}")
     return Mode(grad=not mode, inference=bool(mode))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lucid.errors import GraphError
+from lucid.errors import ArgumentError, GraphError
 from lucid.ir.pytree import flatten
 from lucid.ops.core.promote import as_tensor
 from lucid.public.declare import public
@@ -33,6 +33,9 @@ def from_graph(result: Any, inputs: Any) -> Callable[..., Any]:
     Tensor([12., 12.])
     """
     starts: Sequence[Any] = [inputs] if isinstance(inputs, Traced) else flatten(inputs)[0]
+    for x in starts:
+        if not isinstance(x, Traced):
+            raise ArgumentError(f"from_graph: inputs has {x!r:.40}, which is not a tensor")
     ends = flatten(result)[0]
     for y in ends:
         if not isinstance(y, Traced) or y.node is None:

@@ -15,6 +15,7 @@ from lucid.ops.core.arguments import clear_errors, public_function
 from lucid.ops.shape.creation import zeros
 from lucid.ops.special.error_and_gamma import erfinv
 from lucid.public.lazy import attach
+from lucid.support.source import at_line
 
 GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0,
@@ -79,6 +80,8 @@ def trunc_normal_(
     generator: Any = None,
 ) -> Any:
     """Fill with samples from a normal distribution truncated to [a, b]."""
+    if not std > 0:
+        raise ArgumentError(f"trunc_normal_: std={std!r} is not positive{at_line()}")
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0

@@ -17,7 +17,6 @@ from lucid import autograd, ir, linalg, nn, optim
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from tests.project.test_bad_input import POOL, V, X, complaint, shortened
 
-CALLS = 12
 ANYTHING = [
     *POOL, 0, 1, 2, -1, 0.5, -0.1, "sum", "mean", lucid.ones(4, 3), lucid.ones(2, 3, 4, 4),
     lucid.tensor([0, 1]), (2, 3), [1, 2], np.ones(3),
@@ -65,11 +64,13 @@ def arguments(space: str, f, rng: np.random.Generator) -> tuple[list, dict]:
 
 
 @pytest.mark.parametrize(("space", "name"), callables(), ids=lambda x: x)
-def test_wrong_arguments_get_an_error_of_our_own(space, name, recwarn):
+def test_wrong_arguments_get_an_error_of_our_own(space, name, recwarn, pytestconfig):
     f = getattr(SPACES[space], name)
-    rng = np.random.default_rng(sum(map(ord, space + name)))
+    rng = np.random.default_rng(
+        sum(map(ord, space + name)) + pytestconfig.getoption("--first-seed")
+    )
     complaints = []
-    for _ in range(CALLS):
+    for _ in range(pytestconfig.getoption("--bad-calls")):
         args, kwargs = arguments(space, f, rng)
         found = complaint(f, args, kwargs)
         if found:
@@ -198,6 +199,9 @@ REFUSED = {
     "normal: std is not between 0": lambda: lucid.normal(0.0, -1.0, (2,)),
     "full: 300 does not fit into int8": lambda: lucid.full((2,), 300, dtype="int8"),
     "full_like: -1 does not fit into uint8": lambda: lucid.full_like(V.to("uint8"), -1),
+    "trunc_normal_: std=0 is not positive": lambda: nn.init.trunc_normal_(X.clone(), std=0),
+    "inference_mode: mode=": lambda: autograd.inference_mode(np.ones(3)),
+    "trace of lambda: too many positional": lambda: lucid.func.eval_shape(lambda x: x, X, X),
     "StepLR: step_size=0": lambda: optim.lr_scheduler.StepLR(
         optim.SGD([lucid.ones(2, requires_grad=True)], lr=1.0), 0
     ),

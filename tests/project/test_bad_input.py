@@ -326,10 +326,10 @@ FUNCTIONS = public_functions()
 
 
 @pytest.mark.parametrize(("name", "f"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
-def test_wrong_arguments_get_an_error_of_our_own(name, f, recwarn):
-    rng = np.random.default_rng(sum(map(ord, name)))
+def test_wrong_arguments_get_an_error_of_our_own(name, f, recwarn, pytestconfig):
+    rng = np.random.default_rng(sum(map(ord, name)) + pytestconfig.getoption("--first-seed"))
     complaints = []
-    for _ in range(25):
+    for _ in range(2 * pytestconfig.getoption("--bad-calls")):
         args = [POOL[i] for i in rng.integers(len(POOL), size=int(rng.integers(1, 5)))]
         if name.startswith("Tensor.") or rng.random() < 0.5:
             args[0] = [X, V, I, lucid.tensor(2.0), lucid.zeros(0, 2)][int(rng.integers(5))].clone()

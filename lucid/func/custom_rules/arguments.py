@@ -30,7 +30,7 @@ class CustomRuleFunction(Generic[P, R]):
         self,
         fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
+        nondiff_argnames: str | Sequence[str] | None = (),
     ) -> None:
         check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
@@ -52,7 +52,9 @@ class CustomRuleFunction(Generic[P, R]):
 
 def named_positions(what: str, fun: Any, names: Any) -> list[int]:
     """Return the positions of the arguments of a function with these names."""
-    names = [names] if isinstance(names, str) else list(names)
+    if names is not None and not isinstance(names, Sequence):
+        raise ArgumentError(f"{what}: nondiff_argnames={names!r:.40} is not a sequence of names")
+    names = [names] if isinstance(names, str) else list(names or ())
     known = list(inspect.signature(fun).parameters) if names else []
     for name in names:
         if name not in known:

@@ -15,7 +15,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, LucidError, OutOfMemoryError
 from lucid.support.caches import once
-from lucid.support.source import is_internal
+from lucid.support.source import at_line, is_internal
 from lucid.tape.conversion import TensorForNumberError, needs_grad
 from lucid.tape.node import TRACE, Traced, is_recording
 
@@ -127,7 +127,12 @@ def creation_function(*namespaces: str, **options: Any) -> Callable[[F], Callabl
             if kwargs:
                 kwargs = {k: v for k, v in kwargs.items() if k not in MEMORY_KEYWORDS}
             x = create(*args, **kwargs)
-            return x.requires_grad_() if requires_grad else x
+            if requires_grad is False:
+                return x
+            if not isinstance(requires_grad, (bool, int, np.bool_)):
+                facts = f"{function.__name__}: requires_grad={requires_grad!r:.40} is not a bool"
+                raise ArgumentError(f"{facts}{at_line()}")
+            return x.requires_grad_(bool(requires_grad))
 
         add_keywords(call, function, {"requires_grad": False, "device": None})
         return call

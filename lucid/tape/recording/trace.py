@@ -12,6 +12,7 @@ from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
+from lucid.support.source import at_line
 from lucid.tape.bind import bind, fresh, record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
@@ -128,6 +129,7 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
 
     if not callable(f):
         raise ArgumentError(f"trace: expected a function, got {type(f).__name__}")
+    check_arguments(f, args, kwargs)
     leaves, structure = flatten((args, kwargs))
     types = [x if isinstance(x, Type) else as_tensor(x).type for x in leaves]
     what = f"trace of {function_name(f)}"
@@ -142,6 +144,16 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
         return graph, out_tree, captured
 
     return trace_state(what, run, refused=f"{what} writes to a tensor from outside")[0]
+
+
+def check_arguments(f: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    """Raise an error if a function cannot be called with so many arguments, or with these names."""
+    try:
+        inspect.signature(f).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"trace of {function_name(f)}: {error}{at_line()}") from None
+    except ValueError:  # a builtin function may have no signature
+        pass
 
 
 @public("func")
