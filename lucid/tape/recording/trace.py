@@ -129,7 +129,6 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
 
     if not callable(f):
         raise ArgumentError(f"trace: expected a function, got {type(f).__name__}")
-    check_arguments(f, args, kwargs)
     leaves, structure = flatten((args, kwargs))
     types = [x if isinstance(x, Type) else as_tensor(x).type for x in leaves]
     what = f"trace of {function_name(f)}"
@@ -148,6 +147,8 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
 
 def check_arguments(f: Callable[..., Any], args: Any, kwargs: Any) -> None:
     """Raise an error if a function cannot be called with so many arguments, or with these names."""
+    if not callable(f):
+        raise ArgumentError(f"trace: expected a function, got {type(f).__name__}")
     try:
         inspect.signature(f).bind(*args, **kwargs)
     except TypeError as error:
@@ -166,6 +167,7 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> lucid.func.eval_shape(lambda x, y: x @ y, lucid.ones(2, 3), lucid.ir.Type.parse("f32[3,4]"))
     f32[2,4]
     """
+    check_arguments(f, args, kwargs)
     graph, out_tree, _ = trace_types(f, args, kwargs)
     return unflatten(out_tree, graph.out_types)
 
@@ -180,6 +182,7 @@ def closure_convert(f: Callable[..., Any], *example_args: Any) -> tuple[Any, lis
     >>> g(lucid.ones(2), *consts), len(consts)
     (Tensor([1., 2.]), 1)
     """
+    check_arguments(f, example_args, {})
     graph, out_tree, captured = trace_types(f, example_args, {})
 
     def converted(*args: Any) -> Any:
