@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +64,19 @@ def run_ranks(
         out, _ = process.communicate()
         pytest.fail(f"{program} on {n} ranks hangs for {timeout} s:\n{out}")
     return Finished(process.returncode, out, time.monotonic() - begin)
+
+
+def once_per_session(factory: pytest.TempPathFactory, name: str, make: Callable[[], str]) -> str:
+    """Return the text that `make` returns, which one worker of pytest-xdist makes for all."""
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    path = folder / f"{name}.txt"
+    with open(folder / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            path.write_text(make())
+    return path.read_text()
 
 
 def check_ranks(n: int, program: str, *args: object, **settings: str) -> str:

@@ -9,6 +9,8 @@ import time
 
 import lucid
 import lucid.distributed as dist
+from lucid.distributed.runtime import runtime
+from lucid.errors import CollectiveMismatchError
 
 what, bad = sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 1
 R, N = dist.rank(), dist.world_size()
@@ -20,6 +22,19 @@ W = lucid.eye(3)
 def compiled(x):
     first = dist.all_reduce(x * 2.0)  # in flight while the products are computed
     return first + dist.all_reduce(W @ (W @ x))
+
+
+def mismatch(kind):
+    if kind == "op":
+        dist.all_gather(x) if bad == R else dist.all_reduce(x)
+    elif kind == "shape":
+        dist.all_reduce(lucid.ones(4) if bad == R else x)
+    elif kind == "dtype":
+        dist.all_reduce(lucid.ones(3, dtype="float64") if bad == R else x)
+    elif kind == "order":
+        first, second = (dist.all_reduce, dist.all_gather)
+        for f in (second, first) if bad == R else (first, second):
+            f(x)
 
 
 compiled(x)
@@ -49,16 +64,16 @@ elif what == "exit":
     if bad == R:
         sys.exit(3)
     dist.all_reduce(x)
-elif what == "op":
-    dist.all_gather(x) if bad == R else dist.all_reduce(x)
-elif what == "shape":
-    dist.all_reduce(lucid.ones(4) if bad == R else x)
-elif what == "dtype":
-    dist.all_reduce(lucid.ones(3, dtype="float64") if bad == R else x)
-elif what == "order":
-    first, second = (dist.all_reduce, dist.all_gather)
-    for f in (second, first) if bad == R else (first, second):
-        f(x)
+elif what in ("op", "order"):
+    mismatch(what)
+elif what == "mismatches":
+    for kind in ("op", "shape", "dtype", "order"):
+        try:
+            mismatch(kind)
+        except CollectiveMismatchError as error:  # on all ranks, before anything is sent
+            print(f"{kind} on rank {R}: {error}\n", end="", flush=True)
+            runtime().broken = ""
+    sys.exit(5)
 elif what == "message":
     # rank 1 sends another shape than rank 0 expects
     if R == 0:
