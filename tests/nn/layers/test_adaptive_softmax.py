@@ -133,3 +133,21 @@ def test_options_of_the_cross_entropy_of_a_linear_layer_are_checked():
 def test_a_frozen_embedding_by_position():
     table = nn.Embedding(3, 2, None, None, 2.0, False, False, lucid.ones(3, 2), True)
     assert not table.weight.requires_grad and nn.Embedding(3, 2).weight.requires_grad
+
+
+def test_classes_at_several_places_have_scores_of_their_own():
+    rng = np.random.default_rng(1)
+    x, w, b = rng.normal(size=(6, 4)), rng.normal(size=(5, 3, 4)), rng.normal(size=(5, 3))
+    t = rng.integers(0, 5, (6, 3))
+    scores = np.einsum("ni,cdi->ncd", x, w) + b
+    picked = np.take_along_axis(log_softmax(scores), t[:, None], 1)[:, 0]
+    got = nn.functional.linear_cross_entropy(
+        *[lucid.tensor(v) for v in (x, w, t)], linear_bias=lucid.tensor(b)
+    )
+    assert got.item() == pytest.approx(-picked.mean())
+
+
+@pytest.mark.parametrize("name", ["multi_margin_loss", "multilabel_margin_loss"])
+def test_a_margin_loss_of_one_class_without_axes_is_0(name):
+    loss = getattr(nn.functional, name)
+    assert loss(lucid.tensor(0.3), lucid.tensor(0), reduction="none").tolist() == 0.0

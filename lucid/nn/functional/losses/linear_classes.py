@@ -85,14 +85,21 @@ def linear_cross_entropy(
 ) -> Any:
     """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`.
 
+    A weight of shape (classes, d1, ..., features) is for targets of shape (rows, d1, ...).
+
     options    a `nn.LinearCrossEntropyOptions`: in chunks of rows, which changes no result
     """
     ignored = IGNORED if ignore_index is None else ignore_index
     x, w, t = as_tensor(input), as_tensor(linear_weight), as_tensor(target)
 
     def loss(x: Any, t: Any, w: Any, bias: Any, reduction: str) -> Any:
+        if w.ndim > 2:  # classes at several places
+            flat = None if bias is None else as_tensor(bias).flatten()
+            scores = linear(x, w.flatten(0, -2), flat).reshape((*x.shape[:-1], *w.shape[:-1]))
+        else:
+            scores = linear(x, w, bias)
         return cross_entropy(
-            linear(x, w, bias), t, weight, ignore_index=ignored, reduction=reduction,
+            scores, t, weight, ignore_index=ignored, reduction=reduction,
             label_smoothing=label_smoothing,
         )  # fmt: skip
 

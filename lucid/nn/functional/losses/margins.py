@@ -97,6 +97,8 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ArgumentError(f"{name}: p={p}; it must be 1 or 2")
     x, t = as_real(name, input), as_integers(name, target)
+    if x.ndim == 0:  # one class
+        x = x.reshape(1)
     if x.ndim not in (1, 2) or (t.shape != x.shape[:-1] and t.shape != (1,)):
         facts = f"input of shape {x.shape} and target of shape {t.shape}"
         raise ShapeError(f"{name}: {facts}; there must be one target per row")
@@ -135,6 +137,8 @@ def multilabel_margin_loss(
     reduction = resolve_reduction(name, reduction, size_average, reduce)
     x, t = as_real(name, input), as_integers(name, target)
     check_same_shape(name, "input and target", x, t)
+    if x.ndim == 0:  # one class
+        x, t = x.reshape(1), t.reshape(1)
     if x.ndim not in (1, 2):
         raise ShapeError(f"{name}: input of shape {x.shape}; it must be a vector or a matrix")
     classes = x.shape[-1]
