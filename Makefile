@@ -58,6 +58,7 @@ parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.nn.parity
 	@$(VENV)-parity/bin/python -m tests.optim.parity
 	@$(VENV)-parity/bin/python -m tests.distributions.parity
+	@$(VENV)-parity/bin/python -m tests.campaign.parity
 
 $(VENV)-parity/.installed: pyproject.toml
 	@echo "installing lucid and PyTorch into $(VENV)-parity"

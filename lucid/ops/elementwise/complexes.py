@@ -176,4 +176,5 @@ def polar(abs: Any, angle: Any) -> Any:
     """Complex numbers from their absolute values and angles, elementwise."""
     from lucid.ops.elementwise.trigonometric import cos, sin
 
+    abs = to_floating(abs)
     return complex(abs * cos(angle), abs * sin(angle))
