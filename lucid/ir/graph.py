@@ -15,6 +15,7 @@ import numpy as np
 from lucid.ir.types import Type
 from lucid.public.declare import public
 from lucid.support.caches import cached_property
+from lucid.support.folding import folded_text
 from lucid.support.markup import colored, graph_html, is_color_terminal
 from lucid.support.source import Source
 
@@ -192,9 +193,10 @@ class Graph:
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.equations)} equations>"
 
-    def show(self, color: bool | None = None) -> None:
-        """Print the text, in color if `color` is True, by default where it goes to a terminal."""
-        print(colored(str(self)) if color or (color is None and is_color_terminal()) else self)
+    def show(self, color: bool | None = None, fold: int = 0) -> None:
+        """Print the text, by default in color on a terminal; fold=2 has a line for `blocks.0`."""
+        text = folded_text(str(self), fold) if fold else str(self)
+        print(colored(text) if color or (color is None and is_color_terminal()) else text)
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:  # of IPython in a terminal
         printer.text(colored(str(self)) if is_color_terminal() else str(self))

@@ -183,3 +183,22 @@ def test_text_that_is_no_type_is_refused(text):
 def test_float64_literal_without_a_var_beside_it_says_its_dtype():
     text = "graph f():\n    %0: f64[2] = full[shape=(2,), dtype='f64'] 1.0:f64\n    return %0"
     assert str(parse(text)) == text
+
+
+def test_a_folded_text_has_a_line_for_each_scope(capsys):
+    def f(x):
+        with lucid.named_scope("first"):
+            y = lucid.sin(x) * 2.0
+        with lucid.named_scope("second"):
+            return (y + x).sum(), y
+
+    graph = lucid.ir.trace(f)(lucid.ones(3))
+    graph.show(color=False, fold=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == [
+        "    %1: f32[3] = [2 equations]  # first",
+        "    %3: f32[] = [2 equations]  # second",
+    ]
+    assert lines[-1].split() == ["return", "%3,", "%1"]
+    graph.show(color=False)
+    assert capsys.readouterr().out == f"{graph}\n"

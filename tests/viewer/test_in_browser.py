@@ -162,6 +162,19 @@ def test_a_module_folds_and_unfolds(browser: Browser, gpt: Path) -> None:
     assert browser.texts("#graph .node.group .op")[0] == "GPT"
 
 
+def test_the_stages_fold_by_scope_too(browser: Browser, gpt: Path) -> None:
+    browser.open(gpt)
+    before = len(browser.all("#stage-body .line"))
+    browser.click("#fold")
+    assert len(browser.all("#stage-body .line")) < before / 4
+    browser.click("#stage-body .scope[data-scope=GPT]")
+    browser.click("#stage-body .scope[data-scope='blocks.0']")
+    assert any("attn" in text for text in browser.texts("#stage-body .scope"))
+    browser.click("#fold")
+    assert len(browser.all("#stage-body .line")) == before
+    assert browser.errors() == []
+
+
 def test_gradient_and_forward_stand_side_by_side_and_mark_each_other(
     browser: Browser, gpt: Path
 ) -> None:

@@ -115,6 +115,13 @@ class Program {
     return parts.join(" › ");
   }
 
+  /** The scopes around a row, the outermost first. */
+  scopeChain(scope) {
+    const chain = [];
+    for (let s = scope; s >= 0; s = this.scopes[s][2]) chain.unshift(s);
+    return chain;
+  }
+
   place(row) {
     const [file, line] = row.at;
     return file < 0 ? "" : this.files[file].name + ":" + line;

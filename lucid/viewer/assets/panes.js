@@ -69,6 +69,7 @@ class StagesPane {
     this.body = document.getElementById("stage-body");
     this.stage = 0;
     this.diff = true;
+    this.fold = false;
   }
 
   /** Rows that a stage has and the one before has not, and the other way around. */
@@ -89,7 +90,8 @@ class StagesPane {
         onclick: () => { this.stage = i; this.show(); } }, stage.name.replaceAll("_", " "),
         i === 0 ? make("small", {}, String(stage.rows.length)) : null,
         added ? make("small", { class: "plus" }, "+" + added) : null, removed ? make("small", { class: "minus" }, "−" + removed) : null);
-    }), make("label", { title: "Show what the stage changed" }, make("input", { type: "checkbox", id: "diff", checked: this.diff ? "" : null, onchange: (e) => { this.diff = e.target.checked; this.show(); } }), "diff"));
+    }), make("label", { title: "Show what the stage changed" }, make("input", { type: "checkbox", id: "diff", checked: this.diff ? "" : null, onchange: (e) => { this.diff = e.target.checked; this.show(); } }), "diff"),
+      make("label", { title: "Show the equations of a scope as one line" }, make("input", { type: "checkbox", id: "fold", checked: this.fold ? "" : null, onchange: (e) => { this.fold = e.target.checked; this.show(); } }), "fold"));
     this.app.links.clear("stages");
     const stage = program.stages[this.stage];
     this.body.replaceChildren();
@@ -114,7 +116,34 @@ class StagesPane {
   section(stage, label) {
     this.measure(stage.rows);
     if (label) this.body.append(make("div", { class: "section" }, label + " takes " + stage.inputs.map((input) => input.join(": ")).join(", ")));
-    this.body.append(...stage.rows.map((r) => this.line(r, "")), this.returns(stage));
+    this.body.append(...(this.fold ? this.folded(stage.rows, 0) : stage.rows.map((r) => this.line(r, ""))), this.returns(stage));
+  }
+
+  /** Rows, where each run in one scope is a line that unfolds to the scopes inside it. */
+  folded(rows, level) {
+    const { program } = this.app, out = [];
+    let run = [], at = -1;
+    const flush = () => { out.push(...(run.length > 1 ? [this.scope(run, at, level)] : run.map((r) => this.line(r, "")))); run = []; };
+    for (const r of rows) {
+      const scope = program.scopeChain(program.rows[r].scope)[level] ?? -1;
+      if (scope !== at) { flush(); at = scope; }
+      if (scope < 0) out.push(this.line(r, "")); else run.push(r);
+    }
+    flush();
+    return out;
+  }
+
+  scope(rows, scope, level) {
+    const { program, links } = this.app, origins = program.originsOf(rows);
+    const share = program.total ? program.heatOf(origins) / program.total : 0;
+    const [label, kind] = program.scopes[scope];
+    const line = make("div", { class: "line scope", "data-scope": label }, make("span", { class: "sign" }, "▸"), heatBar(share),
+      make("span", { class: "text" }, make("span", { class: "o" }, label), kind ? " " + kind : "", make("span", { class: "c" }, "  " + rows.length + " equations")));
+    line.addEventListener("click", () => { line.replaceWith(...this.folded(rows, level + 1)); this.app.refresh(); });
+    line.addEventListener("pointerenter", () => this.app.hover(program, origins));
+    line.addEventListener("pointerleave", () => this.app.hover(null));
+    links.add("stages", program.number, origins, line);
+    return line;
   }
 
   returns(stage) {
