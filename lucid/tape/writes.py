@@ -206,14 +206,19 @@ def read_only_error(what: str) -> GraphError:
 # Unrecorded writes
 
 
-def count_unshared_write(x: Any) -> bool:
+def count_unshared_write(x: Any, source: Any = None) -> bool:
     """Count a write to a leaf whose value no graph holds; False if more is to be noted."""
-    node = x.node
-    if x.storage is not None or node is None or node.op is not None or node.cell is None:
+    node, storage = x.node, x.storage
+    if node is None or node.op is not None or node.cell is None:
         return False
     if getrefcount(node) != UNSHARED_REFCOUNT:
         return False
-    x.writes = getattr(x, "writes", 0) + 1
+    if storage is None:
+        x.writes = getattr(x, "writes", 0) + 1
+    else:  # its views have Nodes of their own, which notice the new version
+        storage.version += 1
+        storage.source = source or caller()
+        node.saved, node.stamp = x.raw, (storage, storage.version)
     return True
 
 
@@ -222,7 +227,7 @@ def mark_written(x: Any, source: Any = None) -> None:
 
     The history of `x` on the tape stays.
     """
-    if count_unshared_write(x):
+    if count_unshared_write(x, source):
         return
     node = x.node
     saved = node is not None and node.saved is not None

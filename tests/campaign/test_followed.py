@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lucid
-from lucid.autograd.following import follow
+from lucid.autograd.following import follow, step_sequence
 from lucid.tape.node import followers
 from tests.campaign.programs import Program, make, shrink
 from tests.campaign.tiers import cold, hot
@@ -34,7 +34,7 @@ def counted(monkeypatch):
         return result
 
     monkeypatch.setattr(follow.Follower, "prepare", counted_prepare)
-    monkeypatch.setattr(follow, "is_worthwhile", lambda cut, types: True)
+    monkeypatch.setattr(step_sequence, "is_worthwhile", lambda cut, types: True)
 
 
 def steps(program: Program) -> list[np.ndarray]:

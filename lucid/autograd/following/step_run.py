@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from threading import RLock, get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lucid.autograd.following.rolled_step import append_graph
-from lucid.autograd.following.step_sequence import Place, StepSequence
+from lucid.autograd.following.step_sequence import Place, Side, StepSequence
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.ir.graph import Graph, Var
@@ -29,6 +29,28 @@ from lucid.tape.views import owner_of
 MAX_ALONE = 4  # steps in a row that ran without an update, before they no longer wait for one
 RETRY = 64  # steps after which one waits again
 MAX_UPDATES = 4  # programs of one sequence with an update
+
+
+class Joint(NamedTuple):
+    """How a step and an update run as one program; kept by the update for the next step.
+
+    kept, sides, given    what the program gives, and computes besides the sequence
+    places, others        what the update reads, see `StepRun.wiring`
+    arrays                the arrays among that, None for gradients
+    owners                ids of the memory that the program overwrites
+    rest                  numbers of the inputs of the step that the update does not read
+    """
+
+    program: Any
+    sequence: StepSequence
+    kept: tuple[Place, ...]
+    sides: list[Side]
+    given: list[Type]
+    places: tuple[int, ...]
+    others: list[np.ndarray]
+    arrays: list[Any]
+    owners: set[int]
+    rest: list[int]
 
 
 class StepRun(PendingRun):
@@ -135,16 +157,18 @@ class StepRun(PendingRun):
 
     def join(self, path: Any) -> bool:
         """Run both passes and the update that `path` has recorded, as one program, if possible."""
-        wiring = self.wiring(path)
-        found = None if wiring is None else self.program_with(path, wiring[0], wiring[1])
-        values = [] if wiring is None else [*self.inputs, *wiring[1]]
-        if found is None or not are_apart(values, getattr(found, "overwritten", ())):
+        if not is_simple(path):
+            return False
+        if not self.repeats(path, path.joint):
+            path.joint = self.new_joint(path)
+        joint = path.joint
+        if joint is None:
             return False
         with self.lock:
             if not self.grads:
                 return False
             try:
-                outputs = found(values)
+                outputs = joint.program([*self.inputs, *joint.others])
             except BaseException:
                 self.abandon()  # parameters may be half written
                 raise
@@ -162,14 +186,52 @@ class StepRun(PendingRun):
             pending.run = pending.node = None
         self.end_wait()
 
+    def repeats(self, path: Any, joint: Joint | None) -> bool:
+        """True if this step and an update join as they did last time."""
+        inputs, grads, given = self.inputs, self.grads, self.follower.given
+        if joint is None or joint.sequence is not self.sequence or joint.kept != self.kept:
+            return False
+        if joint.sides != self.follower.sides or len(joint.given) != len(given):
+            return False
+        for type, x in zip(joint.given, given):
+            if type.dtype != x.dtype or type.shape != x.shape:
+                return False
+        n = len(inputs)
+        for tensor, place, array in zip(path.captured_tensors(), joint.places, joint.arrays):
+            if place < 0:
+                array = grads[~place]
+            elif place < n and inputs[place] is not array:
+                return False
+            if tensor is None or tensor.raw is not array:
+                return False
+        return not any([id(owner_of(inputs[i])) in joint.owners for i in joint.rest])
+
+    def new_joint(self, path: Any) -> Joint | None:
+        """Return how this step and an update run as one program, or None."""
+        wiring = self.wiring(path)
+        if wiring is None:
+            return None
+        places, others = wiring
+        program = self.program_with(path, places, others)
+        values = [*self.inputs, *others]
+        overwritten = getattr(program, "overwritten", ())
+        if program is None or not are_apart(values, overwritten):
+            return None
+        captured = set(places)
+        return Joint(
+            program, self.sequence, self.kept, list(self.follower.sides),
+            [Type(x.dtype, x.shape) for x in self.follower.given], places, others,
+            [None if i < 0 else values[i] for i in places],
+            {id(owner_of(values[i])) for i in overwritten},
+            [i for i in range(len(self.inputs)) if i not in captured],
+        )  # fmt: skip
+
     def wiring(self, path: Any) -> tuple[tuple[int, ...], list[np.ndarray]] | None:
         """Return where the update finds its operands, and arrays that the step does not have.
 
         A number n is an input of the step, ~n a gradient, and those after the inputs of the step
         are the other arrays.
         """
-        if not is_simple(path):
-            return None
         inputs = {id(x): i for i, x in enumerate(self.inputs)}
         grads = {id(x): i for i, x in enumerate(self.grads)}
         places: list[int] = []
@@ -193,7 +255,8 @@ class StepRun(PendingRun):
         """Return the program of both passes and an update."""
         updates, sides = self.sequence.updates, self.follower.sides
         aliases = tuple(path.into.items())
-        key = (self.kept, *[side.key for side in sides], path.graph, places, aliases)
+        outside = tuple([(x.dtype, x.shape) for x in self.follower.given])
+        key = (self.kept, outside, *[side.key for side in sides], path.graph, places, aliases)
         found = updates.get(key)
         if found is not None:
             return found[0]

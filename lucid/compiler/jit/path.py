@@ -128,6 +128,7 @@ class Path:
         self.budget = self.context_budget if jitted.budget is None else jitted.budget
         self.program: Any = None  # compiled when it first runs
         self.overwritten: list[int] = []
+        self.joint: Any = None  # see autograd.following.step_run
         self.fast_call: FastCall | None = None
         args_tree, kwargs_tree = in_tree.children()
         positional = not (jitted.static or kwargs_tree.num_children or self.written_arguments)
@@ -389,7 +390,9 @@ class Path:
             for x, value in zip(tensors, values):
                 if value is not x.raw:
                     x.value[...] = value
-                if not count_unshared_write(x):
+                if x.storage is not None:
+                    source = source or caller()
+                if not count_unshared_write(x, source):
                     source = source or caller()
                     mark_written(x, source)
             for x in self.aliases:

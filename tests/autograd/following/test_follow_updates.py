@@ -307,7 +307,7 @@ def test_a_second_backward_is_an_error_while_gradients_wait(joined):
     both_ways(training(during), rtol=1e-3)
 
 
-def test_an_interrupt_in_the_joined_program_leaves_no_wrong_value(joined, monkeypatch):
+def test_an_interrupt_in_the_joined_program_leaves_no_wrong_value(joined):
     with hot():
         net = network()
         optimizer = lucid.optim.SGD(net.parameters(), lr=0.1)
@@ -321,20 +321,67 @@ def test_an_interrupt_in_the_joined_program_leaves_no_wrong_value(joined, monkey
 
         for _ in range(5):
             step()
-        before, found = joined[0], step_run.StepRun.program_with
+        path = optimizer._update_all.last
+        before, joint = joined[0], path.joint
         assert before > 0
 
-        def interrupted(self, *args):
-            def program(values):
-                raise KeyboardInterrupt
+        def interrupted(values):
+            raise KeyboardInterrupt
 
-            return program
-
-        monkeypatch.setattr(step_run.StepRun, "program_with", interrupted)
+        path.joint = joint._replace(program=interrupted)
         with pytest.raises(KeyboardInterrupt):
             step()
         with pytest.raises(lucid.errors.LeakError, match="interrupted"):
             net[0].weight.grad.sum().item()
-        monkeypatch.setattr(step_run.StepRun, "program_with", found)
+        path.joint = joint
         assert all(np.isfinite(step().item()) for _ in range(6))
         assert joined[0] > before
+
+
+def test_a_batch_in_the_memory_of_a_parameter_is_read_before_the_update(joined):
+    def program():
+        weight = lucid.tensor(data(4, 4), requires_grad=True)
+        other = lucid.tensor(data(4, 4, seed=1))
+        optimizer = lucid.optim.SGD([weight], lr=0.1)
+        losses = []
+        for i in range(STEPS):
+            x = weight.detach().reshape(2, 8).reshape(4, 4) if i == STEPS - 2 else other
+            optimizer.zero_grad()
+            loss = ((x @ weight) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss)
+        return [loss.item() for loss in losses] + [weight.detach().numpy().copy()]
+
+    both_ways(program, rtol=1e-3)
+    assert joined[0] > 0
+
+
+def test_a_parameter_with_new_memory_is_the_one_that_is_updated(joined):
+    def during(net, optimizer, loss, i):
+        if i == STEPS - 3:
+            net[3].weight.data = lucid.tensor(data(2, 5, seed=3))
+
+    both_ways(training(during), rtol=1e-3)
+    assert joined[0] > 0
+
+
+def test_a_view_of_a_parameter_sees_its_update(joined):
+    def program():
+        weight = lucid.tensor(data(4, 4), requires_grad=True)
+        view = weight.detach()[1:, 2]
+        x, seen = lucid.tensor(data(4, 4, seed=1)), []
+        optimizer = lucid.optim.SGD([weight], lr=0.1)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            ((x @ weight) ** 2).mean().backward()
+            optimizer.step()
+            seen.append((view * 1.0).numpy().copy())
+        old = (weight * weight).sum()
+        with lucid.no_grad():
+            weight.mul_(2.0)
+        with pytest.raises(lucid.errors.MutationError):
+            old.backward()
+        return seen
+
+    both_ways(program, rtol=1e-3)
