@@ -9,7 +9,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.numpy.reductions import ndarray_of, widened
 from lucid.ops.core.axes import canonicalize_axes, canonicalize_axis
-from lucid.ops.core.promote import as_tensor, cast, default_dtype, result_type
+from lucid.ops.core.promote import as_tensor, cast, default_dtype, promote, result_type
 from lucid.ops.index import gather_scatter as indexing
 from lucid.ops.index import lookup, searching
 from lucid.ops.reduce import reduction, sorting
@@ -131,11 +131,17 @@ def _leaves(arrays: Any) -> list[Any]:
 
 
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, dtype: Any = None
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, *, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """np.linspace of two numbers, in float64 unless the ends have a narrower dtype."""
+    """np.linspace of numbers or arrays, in float64 unless the ends have a narrower dtype."""
     dtype = _floating_type(start, stop) if dtype is None else dtype
-    return creation.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+    ends = [x for x in (start, stop) if getattr(x, "ndim", 0) or isinstance(x, (list, tuple))]
+    if not ends:
+        return creation.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+    low, high = promote(as_tensor(start), as_tensor(stop))
+    weights = creation.linspace(0.0, 1.0, num, endpoint=endpoint, dtype=_floating_type(low, high))
+    weights = weights.reshape((-1, *[1] * max(low.ndim, high.ndim)))
+    return cast(shaping.movedim(low + (high - low) * weights, 0, axis), dtype)
 
 
 def logspace(

@@ -668,3 +668,13 @@ def test_float64_and_float32_are_preserved():
         t = lucid.tensor(X, dtype=dtype)
         for call in (np.mean, np.std, np.sum, np.median, np.sin, np.linalg.norm, np.cumsum, np.ptp):
             assert call(t).dtype == dtype
+
+
+@pytest.mark.parametrize("options", [{}, {"endpoint": False}, {"axis": 1}, {"dtype": "int64"}])
+def test_linspace_between_arrays(options):
+    low, high = np.array([0.0, 1.0, 2.0]), np.array([[4.0, 5.0, 9.0], [1.0, 1.0, 0.0]])
+    got = np.linspace(lucid.tensor(low), lucid.tensor(high), 5, **options)
+    np.testing.assert_allclose(got.numpy(), np.linspace(low, high, 5, **options))
+    x = lucid.tensor(low, requires_grad=True)
+    np.linspace(x, 1.0, 3).sum().backward()  # weights 1, 1/2, 0
+    np.testing.assert_allclose(x.grad, [1.5, 1.5, 1.5])
