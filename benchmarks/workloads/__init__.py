@@ -91,6 +91,7 @@ WORKLOADS = [
     Workload("hvp", "Hessian-vector, MLP 64-128-128-10", "hvp", ratio=0.6),
     Workload("rosenbrock", "Rosenbrock gradient, n 1000", "rosenbrock", ratio=0.15, tolerance=1e-9),
     Workload("rk4", "RK4, 300 steps of 8 variables, grad", "rk4", ratio=0.5, tolerance=1e-8),
+    Workload("rk4-eager", "  in a Python loop", "rk4", "EAGER_SYSTEMS", 0.2, tolerance=1e-8),
     Workload("lstm", "LSTM 64, 1,000 steps, batch 16, grad", "lstm", ratio=0.5),
     Workload("conv-first", "conv2d 28x28, 1 to 16, batch 32", "conv2d", "FIRST_SYSTEMS", 1.2),
     Workload("conv-second", "conv2d 14x14, 16 to 32, batch 32", "conv2d", "SECOND_SYSTEMS", 1.2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,33 @@ def torch(data: Any) -> Any:
 
 
 SYSTEMS = {"lucid": lucid, "jax": jax, "torch": torch}
+
+# The same in a Python loop with backward(), nothing compiled by the user; the time is a number
+
+
+def eager(library: str, data: Any) -> Any:
+    import importlib
+
+    lib = importlib.import_module(library)
+    a, start = [lib.tensor(x, requires_grad=True) for x in data]
+
+    def slope(t: float, y: Any) -> Any:
+        return lib.tanh(a @ y) + float(np.sin(t))
+
+    def step() -> None:
+        a.grad = start.grad = None
+        y = start
+        for i in range(STEPS):
+            t = i * H
+            k1 = slope(t, y)
+            k2 = slope(t + H / 2, y + H / 2 * k1)
+            k3 = slope(t + H / 2, y + H / 2 * k2)
+            k4 = slope(t + H, y + H * k3)
+            y = y + H / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        (y * y).sum().backward()
+
+    return step, lambda: [x.grad.detach().numpy() for x in (a, start)]
+
+
+eager_data = data
+EAGER_SYSTEMS = {library: partial(eager, library) for library in ("lucid", "torch")}
