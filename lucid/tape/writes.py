@@ -118,10 +118,9 @@ def can_defer_write(x: Any) -> bool:
         return False
     if x.storage is not None and x.storage.live():
         return False
-    modes = current()
-    return modes.no_observers and (
-        x.raw.__class__ is Pending or (x.raw.flags.writeable and not is_visible(x))
-    )
+    if x.raw.__class__ is Pending:
+        return x.raw.array is None and current().no_observers
+    return current().no_observers and x.raw.flags.writeable and not is_visible(x)
 
 
 def is_argument(x: Any) -> bool:

@@ -209,7 +209,8 @@ class Follower(SideOperations):
             return False
         if new.shape != x.shape or new.node is not None or new.origin is not None:
             return False
-        self.written.setdefault(id(x), (x, x.raw))
+        if x.raw.__class__ is np.ndarray:  # a result that is pending itself has no memory yet
+            self.written.setdefault(id(x), (x, x.raw))
         x.raw = value
         self.watch(x)
         mark_written(x)

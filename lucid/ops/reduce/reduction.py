@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lucid.errors import ArgumentError, AxisError, DTypeError
+from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
-from lucid.ops.core.axes import canonicalize_axes, drop_axes, keepdims_shape
+from lucid.ops.core.axes import as_index, canonicalize_axes, drop_axes, keepdims_shape
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Constant, Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
@@ -185,17 +185,23 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     return reduction_op(Sum, name, ndim, dim, axis).axes
 
 
+PLAIN_AXES = frozenset({int, type(None)})  # what the memo below may have as a key
+
+
+def plain_axes(name: str, dim: Any) -> Any:
+    """Return axes as Python integers: a tensor is another axis after it was written."""
+    if dim.__class__ in PLAIN_AXES:
+        return dim
+    if isinstance(dim, (tuple, list)):
+        return tuple([d if d.__class__ is int else as_index(name, d) for d in dim])
+    return as_index(name, dim)
+
+
 def reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
     """Return the primitive `op` over the axes that `reduced_axes` describes."""
-    if dim.__class__ is list or axis.__class__ is list:
-        dim, axis = (tuple(d) if d.__class__ is list else d for d in (dim, axis))
-    try:
-        return _reduction_op(op, name, ndim, dim, axis)  # type: ignore[arg-type]
-    except TypeError as error:
-        if isinstance(error, ArgumentError):
-            raise
-        wrong = dim if axis is None else axis
-        raise AxisError(f"{name}: axis {wrong!r} is not an integer") from None
+    if dim.__class__ not in PLAIN_AXES or axis.__class__ not in PLAIN_AXES:
+        dim, axis = plain_axes(name, dim), plain_axes(name, axis)
+    return _reduction_op(op, name, ndim, dim, axis)  # type: ignore[arg-type]
 
 
 @memoize(maxsize=4096, typed=True)

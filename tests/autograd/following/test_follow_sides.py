@@ -185,3 +185,66 @@ def test_a_second_backward_through_a_side_result_is_an_error(counts):  # noqa: F
                 other.backward()
             assert np.isclose(other.item(), 2.0 * h.sum().item(), rtol=1e-5)
     assert counts["run"] > 0
+
+
+def write_add(d, memory):
+    s = d * 2
+    return s.add_(d)
+
+
+def write_twice(d, memory):
+    s = d * 2
+    s.mul_(d * 3)
+    return s.add_(1.0)
+
+
+def write_zero(d, memory):
+    s = d.clone()
+    s.zero_()
+    s += d
+    return s
+
+
+def write_view(d, memory):
+    s = d * 2
+    s[0].add_(d[1])
+    return s.sub_(1.0)
+
+
+def write_memory(d, memory):
+    s = d + 1
+    memory.copy_(s)
+    return s.copy_(memory * 2)
+
+
+def write_element(d, memory):
+    s = d + 1
+    s[0] = d[1] * 2
+    return s.sum(0)
+
+
+def write_with_own_result(d, memory):
+    s = (d * 2).add_(d)
+    t = s * 2
+    s.mul_(t)
+    return s + t
+
+
+WRITES = (write_add, write_twice, write_zero, write_view, write_memory, write_element,
+          write_with_own_result)  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda f: f.__name__)
+def test_a_pending_result_is_written(counts, write):  # noqa: F811
+    def program():
+        memory = lucid.zeros(6, 2)
+
+        def loss_of(net, x, i):
+            y = net(x)
+            return (y**2).mean(), write(y.detach(), memory)
+
+        return steps(normalized, loss_of)()
+
+    both_ways(program)
+    if write in (write_add, write_twice):  # the others look at the value
+        assert counts["run"] == STEPS - 2

@@ -448,3 +448,10 @@ def test_composites_are_mapped_as_a_loop_would(f, rng):
     x = rng.normal(size=(3, 4, 2))
     rows = np.stack([f(f64(row)).numpy() for row in x])
     close(func.vmap(f)(f64(x)), rows)
+
+
+def test_an_axis_may_be_a_tensor_that_is_written_later():
+    x, axis = tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), tensor(0)
+    assert x.sum(axis).tolist() == [3.0, 5.0, 7.0]
+    axis.fill_(1)
+    assert x.sum(axis).tolist() == [3.0, 12.0] and x.amax((axis,)).tolist() == [2.0, 5.0]
