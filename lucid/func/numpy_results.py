@@ -74,6 +74,7 @@ def returns_numpy(chosen: Callable[[tuple[Any, ...]], Any]) -> Callable[[F], F]:
 
 
 def at_positions(argnums: Any) -> Callable[[tuple[Any, ...]], Any]:
-    """Return the function that chooses the arguments `argnums`."""
+    """Return the function that chooses the arguments `argnums`; wrong ones are left out."""
     numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
-    return lambda args: [args[i] for i in numbers]
+    numbers = tuple([i for i in numbers if isinstance(i, int)])
+    return lambda args: [args[i] for i in numbers if -len(args) <= i < len(args)]

@@ -37,6 +37,10 @@ PRIMITIVES = sorted(
 WITHOUT_CASE = {
     "watch": "a value on the tape with its hooks",
     "watched": "the cotangent of such a value",
+    "watch_node": "an equation with the hooks of its Node; tests/autograd/test_graph.py",
+    "prehooks": "the cotangents before such an equation",
+    "posthooks": "the cotangents after such an equation",
+    "saved": "an operation with packed values; tests/autograd/test_saved_tensors.py",
     "function_call": "one call of a user's Function with its context",
     "function_backward": "the backward of such a call",
     "custom_function": "a Function's own jvp or vmap; tests/autograd/functions/test_function.py",
