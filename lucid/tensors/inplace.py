@@ -122,9 +122,10 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
         values.append(arg)
     if is_recorded(x, *tensors):
         return False
-    check_writable(x, what)
+    check_writable(x, what)  # computes what is pending, which may give x its memory back
     try:
-        fast(array_of(value), *map(array_of, values))
+        arrays = [array_of(value) for value in values]
+        fast(x.value, *arrays)
     except Exception:
         return False
     mark_written(x)
