@@ -119,7 +119,9 @@ class ModuleWriter:
 
     def scalar(self, name: str, eqn: Equation, args: list[str]) -> str:
         """A function of Lucid's kernels, for arrays."""
-        code = {"float32": "f4", "float64": "f8"}[eqn.outputs[0].type.dtype.name]
+        code = {"float32": "f4", "float64": "f8"}.get(eqn.outputs[0].type.dtype.name)
+        if code is None:
+            raise self.refusal(eqn)
         symbol = f"_{name}_{code}"
         if symbol not in self.scalars:
             self.scalars[symbol] = numpy_scalar(name, code, symbol)
