@@ -5,7 +5,7 @@ result would have to be mapped and cleared again, which takes as long as computi
 compiled programs that are this large come from a memory handler of NumPy (NEP 49) whose functions
 are in `native/results.ll`. The array owns its memory, and frees it when nothing refers to it.
 
-Collectives take theirs from there from 4 MB on (`empty` with `large=MAPPED_FROM`): MPI copies huge
+Collectives take theirs from there from 1 MB on (`empty` with `large=MAPPED_FROM`): MPI copies huge
 pages between processes faster than small ones.
 
 At most LUCID_RESULT_POOL_BYTES are kept, of the 16 latest allocations; `lucid.clear_caches` and a
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lucid.compiler.runtime.loader import Library
 
 LARGE = 32 << 20  # bytes of a large result: the highest threshold that glibc accepts
-MAPPED_FROM = 4 << 20  # bytes from which a block consists of huge pages and is kept
+MAPPED_FROM = 1 << 20  # bytes from which a block consists of huge pages and is kept
 KEPT_ALLOCATIONS = 16  # a block that as many allocations have not used is freed
 HUGE_PAGE = 2 << 20  # bytes
 PAGE = 1 << 16  # bytes: at least one page before the data, for the header of its block
