@@ -315,6 +315,8 @@ class NativeOperation:
         return out
 
     def _run_swapped(self, *given: np.ndarray) -> Any:
+        if any([given[i].ndim < 2 for i in self.swapped]):  # type: ignore[union-attr]
+            return None  # a call with vectors, after one with transposed matrices
         return self.program.plan.run(*self._as_they_lie(given))
 
     def _run_checked(self, *given: np.ndarray) -> Any:

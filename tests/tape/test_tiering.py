@@ -404,3 +404,15 @@ def test_a_tape_that_leads_elsewhere_is_not_taken_for_the_same():
     assert [g.tolist() for g in gradient(x, y)] == [[50, 7], [20, 3]]
     twice = lucid.func.grad(lambda x: f(x, x))
     assert twice(x).tolist() == [40.0, 6.0]
+
+
+def test_a_program_for_transposed_operands_leaves_vectors_to_others():
+    op = lucid.ir.trace(lambda a, b: a @ b)(lucid.ones(3, 3), lucid.ones(3, 3)).equations[0].op
+    a = np.arange(9.0).reshape(3, 3)
+    native = tiering.compile_operation(op, [a.T, a])
+    np.testing.assert_allclose(native([a.T, a]), a.T @ a)
+    direct = native.direct()
+    np.testing.assert_allclose(direct(a.T, a)[0], a.T @ a)
+    assert direct(np.ones(3), np.ones(3)) is None and direct(np.ones(3), a) is None
+    found = direct(a, a)  # another layout
+    assert found is None or np.array_equal(found[0], a @ a)
