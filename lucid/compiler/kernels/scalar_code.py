@@ -173,7 +173,7 @@ class ScalarWriter:
         if op == "neg":
             return self.write(f"fneg {t} {args[0]}")
         if op in ("maximum", "minimum"):
-            return self.extremum(op, dtype, args[0], args[1])
+            return self.extremum(op, dtype, args[1], args[0])  # the second of 0 and -0, as NumPy
         if op == "relu":
             below = self.write(f"fcmp olt {t} {args[0]}, {zero}")
             return self.write(f"select i1 {below}, {t} {zero}, {t} {args[0]}")

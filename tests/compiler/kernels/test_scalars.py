@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import lucid
 from lucid.compiler.kernels import scalars
 from lucid.compiler.kernels.scalars import bitcode, lookup, symbol, table
 from lucid.compiler.kernels.scalars.language import assemble, select
@@ -441,3 +442,14 @@ def test_literals_take_the_precision_of_the_value_they_meet():
 def test_an_unknown_scalar_is_an_error_that_lists_the_known_ones():
     with pytest.raises(KeyError, match=r"no scalar .gamma. for f4.*exp.*digamma"):
         bitcode("gamma", "f4")
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_of_zero_and_minus_zero_the_second_is_taken_as_in_numpy(name):
+    a, b = np.array([-0.0, 0.0, 1.0, np.nan]), np.array([0.0, -0.0, np.nan, 2.0])
+    f = lucid.jit(lambda x, y: getattr(lucid, name)(x * 1.0, y))
+    want = getattr(np, name)(a, b)
+    for _ in range(3):
+        got = f(lucid.tensor(a), lucid.tensor(b)).numpy()
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
