@@ -1,4 +1,4 @@
-"""Lucid against JAX jit, PyTorch eager and torch.compile: times, start, memory, against targets.
+"""Lucid against JAX jit, PyTorch, torch.compile, HIPS autograd: times, start, memory, against targets.
 
     python benchmarks/run.py [--peer PYTHON] [--only NAME] [--rounds N] [--json FILE]
 
@@ -29,7 +29,7 @@ import programs  # noqa: E402
 from report import report  # noqa: E402
 from workloads import WORKLOADS, Workload  # noqa: E402
 
-SYSTEMS = ["lucid", "lucid.jit", "jax", "torch", "torch.compile"]
+SYSTEMS = ["lucid", "lucid.jit", "jax", "torch", "torch.compile", "autograd"]
 PAUSE_SECONDS = 0.03  # seconds between turns, in which the threads of the last one fall asleep
 
 

@@ -88,6 +88,24 @@ WORKLOADS = [
     Workload("gelu-sin", "gradient of sum(gelu(xy)+sin(z)x)", "elements", ratio=0.5),
     Workload("logistic", "Hessian, logistic, d 50, n 1000", "logistic", ratio=0.8, tolerance=1e-9),
     Workload("per-sample", "gradients a sample, MLP, 256", "samples", ratio=1.0),
+    Workload("ntk", "neural tangent kernel, MLP 64", "tangent_kernel", ratio=1.0),
+    Workload("ntk-eager", "  not compiled", "tangent_kernel", "EAGER_SYSTEMS", 1.0),
+    Workload("ntk-cnn", "  CNN 12x12, 8, 8", "tangent_kernel", "CNN_SYSTEMS", 1.0),
+    Workload("ntk-cnn-eager", "  not compiled", "tangent_kernel", "CNN_EAGER_SYSTEMS", 1.0),
+    Workload(
+        "gp", "Gaussian process, n 100, grad", "gaussian_process", ratio=1.0, tolerance=1e-8
+    ),
+    Workload(
+        "gp-eager", "  not compiled", "gaussian_process", "EAGER_SYSTEMS", 1.0, tolerance=1e-8
+    ),
+    Workload(
+        "gp-small-eager",
+        "  n 20, not compiled",
+        "gaussian_process",
+        "SMALL_EAGER_SYSTEMS",
+        1.0,
+        tolerance=1e-8,
+    ),
     Workload("hvp", "Hessian-vector, MLP 64-128-128-10", "hvp", ratio=0.6),
     Workload("rosenbrock", "Rosenbrock gradient, n 1000", "rosenbrock", ratio=0.15, tolerance=1e-9),
     Workload("rk4", "RK4, 300 steps of 8 variables, grad", "rk4", ratio=0.5, tolerance=1e-8),
