@@ -51,8 +51,11 @@ def times(
         passed = verdict(best, w.ratio) if w.ratio is not None else verdict(ours, w.limit)
         cells = ["fails" if s in errors else cell(us.get(s)) for s in systems]
         own = cell(ratio(ours, [us.get(JITTED)]), 2)
-        rows.append([w.title, *cells, cell(best, 2), target, passed, own])
-    return table([f"µs a step, {statistic}", *systems, "ratio", "target", "", "/jit"], rows)
+        limit = found.get("limit")  # of the machine, in µs; see limits.py
+        bound = [cell(limit, 1), found.get("bound", ""), cell(ratio(ours, [limit]), 1)]
+        rows.append([w.title, *cells, cell(best, 2), target, passed, own, *bound])
+    heads = [f"µs a step, {statistic}", *systems, "ratio", "target", "", "/jit"]
+    return table([*heads, "limit", "by", "/limit"], rows)
 
 
 def starts(workloads: Sequence[Workload], systems: Sequence[str], results: Any) -> str:

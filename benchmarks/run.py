@@ -1,4 +1,4 @@
-"""Lucid against JAX jit, PyTorch, torch.compile, HIPS autograd: times, start, memory, against targets.
+"""Lucid against JAX jit, PyTorch, torch.compile, HIPS autograd: times, limits, start, memory.
 
     python benchmarks/run.py [--peer PYTHON] [--only NAME] [--rounds N] [--json FILE]
 
@@ -25,7 +25,9 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import limits  # noqa: E402
 import programs  # noqa: E402
+from costs import Cost  # noqa: E402
 from report import report  # noqa: E402
 from workloads import WORKLOADS, Workload  # noqa: E402
 
@@ -121,6 +123,8 @@ def measure(workload: Workload, options: Any, folder: Path, log: Any) -> dict[st
     found["rounds"] = rounds
     found["median"] = {system: statistics.median(times) for system, times in rounds.items()}
     found["best"] = {system: min(times) for system, times in rounds.items()}
+    for system in [s for s in ("lucid.jit", "lucid") if s in workers][:1]:
+        found["cost"] = workers[system].ask("cost")
     found["megabytes"] = {system: worker.end() for system, worker in workers.items()}
     if "lucid" in workers:
         found["megabytes"]["lucid"] = max(
@@ -151,13 +155,16 @@ def main() -> None:
     )
     chosen = [w for w in WORKLOADS if not only or w.name in only]
     results: dict[str, Any] = {}
+    machine = limits.measure()
     with (
         tempfile.TemporaryDirectory() as name,
         open(options.log or os.devnull, "w", encoding="utf-8") as log,
     ):
         for workload in chosen:
             print(f"\r{workload.name:40}", end="", file=sys.stderr, flush=True)
-            results[workload.name] = measure(workload, options, Path(name), log)
+            results[workload.name] = found = measure(workload, options, Path(name), log)
+            if found.get("cost", {}).get("bytes"):
+                found["limit"], found["bound"] = machine.microseconds(Cost(**found["cost"]))
             save(results, options.json)
         if not only or "programs" in only:
             results["programs"] = programs.measure(sys.executable, name)

@@ -3,7 +3,8 @@
     python benchmarks/worker.py WORKLOAD SYSTEM
 
 It prints `first` after its first step, then obeys: `check FILE` saves the results of a few steps,
-`time SECONDS` answers with the microseconds of a step, `end` with the peak of its memory in MB.
+`time SECONDS` answers with the microseconds of a step, `cost` with the operations and bytes of the
+programs that one step of Lucid runs, `end` with the peak of its memory in MB.
 """
 
 from __future__ import annotations
@@ -56,6 +57,22 @@ def microseconds(step: Callable[[], Any], count: int) -> float:
     return 1e6 * spent / count
 
 
+def cost(step: Callable[[], Any]) -> dict[str, float]:
+    """The operations and bytes of the compiled programs of a step; see costs.py."""
+    from costs import count
+
+    import lucid
+    from lucid.compiler.inspect.profiling import program_timings
+
+    for _ in range(WARM_CALLS):
+        step()
+    with lucid.profile() as profile:
+        step()
+    ran = [p for p in profile.programs if any(calls for _, calls, _, _ in program_timings(p))]
+    costs = [count(program.graph) for program in ran]
+    return {"flops": sum(c.flops for c in costs), "bytes": sum(c.bytes for c in costs)}
+
+
 def obey(step: Callable[[], Any], result: Callable[[], list[Any]]) -> None:
     import numpy as np
 
@@ -70,6 +87,8 @@ def obey(step: Callable[[], Any], result: Callable[[], list[Any]]) -> None:
             case ["time", seconds]:
                 count = count or calls_within(step, float(seconds))
                 answer(us=microseconds(step, count), count=count)
+            case ["cost"]:
+                answer(**cost(step))
             case ["end"]:
                 answer(megabytes=peak_megabytes())
                 return

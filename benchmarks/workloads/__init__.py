@@ -92,9 +92,7 @@ WORKLOADS = [
     Workload("ntk-eager", "  not compiled", "tangent_kernel", "EAGER_SYSTEMS", 1.0),
     Workload("ntk-cnn", "  CNN 12x12, 8, 8", "tangent_kernel", "CNN_SYSTEMS", 1.0),
     Workload("ntk-cnn-eager", "  not compiled", "tangent_kernel", "CNN_EAGER_SYSTEMS", 1.0),
-    Workload(
-        "gp", "Gaussian process, n 100, grad", "gaussian_process", ratio=1.0, tolerance=1e-8
-    ),
+    Workload("gp", "Gaussian process, n 100, grad", "gaussian_process", ratio=1.0, tolerance=1e-8),
     Workload(
         "gp-eager", "  not compiled", "gaussian_process", "EAGER_SYSTEMS", 1.0, tolerance=1e-8
     ),

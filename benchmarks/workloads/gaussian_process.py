@@ -1,7 +1,7 @@
 """Gaussian process regression: the gradient of the log marginal likelihood, float64.
 
-A squared exponential kernel with a length for each of 4 inputs, noise and a constant mean, as in the
-example of HIPS autograd, by Cholesky's factor: 100 points; and 20 points, not compiled.
+A squared exponential kernel with a length for each of 4 inputs, noise and a constant mean, as in
+the example of HIPS autograd, by Cholesky's factor: 100 points; and 20 points, not compiled.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def data(rng: np.random.Generator) -> Any:
 def cnn_data(rng: np.random.Generator) -> Any:
     """Two 3 x 3 convolutions without padding, and one matrix."""
     params = []
-    for n, m in zip(CHANNELS, CHANNELS[1:]):
+    for n, m in pairwise(CHANNELS):
         params += [rng.normal(0, (9 * n) ** -0.5, (m, n, 3, 3)), rng.normal(0, 0.1, m)]
     flat = CHANNELS[-1] * (SIDE - 4) ** 2
     params += [rng.normal(0, flat**-0.5, (flat, 10)), rng.normal(0, 0.1, 10)]
