@@ -206,8 +206,11 @@ def read_only_error(what: str) -> GraphError:
 
 
 def count_unshared_write(x: Any, source: Any = None) -> bool:
-    """Count a write to a leaf whose value no graph holds; False if more is to be noted."""
+    """Count a write to a tensor whose value no graph holds; False if more is to be noted."""
     node, storage = x.node, x.storage
+    if node is None and storage is None:
+        x.writes = getattr(x, "writes", 0) + 1
+        return True
     if node is None or node.op is not None or node.cell is None:
         return False
     if getrefcount(node) != UNSHARED_REFCOUNT:

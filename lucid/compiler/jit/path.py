@@ -396,7 +396,8 @@ class Path:
                     source = source or caller()
                     mark_written(x, source)
             for x in self.aliases:
-                mark_written(x, source)
+                if x.node is not None:  # the write to its memory is counted already
+                    mark_written(x, source)
         finally:
             if acquired:
                 state_lock().release()

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.nn.functional.spatial import Sizes, add_batch_axis, drop_batch_axis, int_tuple, over_axes
+from lucid.nn.functional.spatial import (
+    Sizes,
+    add_batch_axis,
+    drop_batch_axis,
+    int_tuple,
+    is_plain_sizes,
+    over_axes,
+)
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
+from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 
 
@@ -26,21 +35,30 @@ def convolve(
     """Check the arguments and convolve over `axes` spatial axes."""
     x, was_batched = add_batch_axis(name, input, axes)
     w = check_weight(name, weight, x, axes, groups)
-    if w.shape[1] * groups != x.shape[1] or w.shape[0] % groups:
-        facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
-        takes = f"{facts} take {w.shape[1] * groups} (groups={groups})"
+    facts = (name, axes, x.shape, w.shape, stride, padding, dilation, groups)
+    y = with_bias(name, exact(convolution, padding, stride, dilation)(*facts), x, w, bias)
+    return drop_batch_axis(y, was_batched)
+
+
+@memoize(1024)
+def convolution(
+    name: str, axes: int, x: Sizes, w: Sizes, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Convolution:
+    """Return the operation for operands of these shapes."""
+    if w[1] * groups != x[1] or w[0] % groups:
+        facts = f"input of shape {x} has {x[1]} channels, weights of shape {w}"
+        takes = f"{facts} take {w[1] * groups} (groups={groups})"
         raise ShapeError(f"{name}: {takes}; weights are (out, in / groups, ...)")
     stride = int_tuple(name, "stride", stride, axes, 1)
     dilation = int_tuple(name, "dilation", dilation, axes, 1)
-    extent = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)]
+    extent = [(k - 1) * d + 1 for k, d in zip(w[2:], dilation)]
     low, high = resolve_padding(name, padding, extent, stride, axes)
-    room = [n + a + b - e for n, a, b, e in zip(x.shape[2:], low, high, extent)]
-    if min(room) < 0 or 0 in w.shape[2:]:
-        facts = f"windows of {tuple(extent)} do not fit into {x.shape[2:]} with padding {padding!r}"
+    room = [n + a + b - e for n, a, b, e in zip(x[2:], low, high, extent)]
+    if min(room) < 0 or 0 in w[2:]:
+        facts = f"windows of {tuple(extent)} do not fit into {x[2:]} with padding {padding!r}"
         raise ShapeError(f"{name}: {facts}")
     size = tuple(n // s + 1 for n, s in zip(room, stride))
-    y = bind(Convolution(size, stride, low, dilation, groups), x, w)
-    return drop_batch_axis(add_bias(name, y, bias), was_batched)
+    return Convolution(size, stride, low, dilation, groups)
 
 
 def conv_transpose(
@@ -58,9 +76,20 @@ def conv_transpose(
     """Check the arguments and apply the adjoint of `convolve`."""
     x, was_batched = add_batch_axis(name, input, axes)
     w = check_weight(name, weight, x, axes, groups)
-    if w.shape[0] != x.shape[1] or x.shape[1] % groups:
-        facts = f"input of shape {x.shape} has {x.shape[1]} channels, weights of shape {w.shape}"
-        takes = f"{facts} take {w.shape[0]} (groups={groups})"
+    facts = (name, axes, x.shape, w.shape, stride, padding, output_padding, groups, dilation)
+    find = exact(transposed_convolution, stride, padding, output_padding, dilation)
+    return drop_batch_axis(with_bias(name, find(*facts), x, w, bias), was_batched)
+
+
+@memoize(1024)
+def transposed_convolution(
+    name: str, axes: int, x: Sizes, w: Sizes, stride: Any, padding: Any, output_padding: Any,
+    groups: int, dilation: Any,
+) -> ConvolutionTranspose:  # fmt: skip
+    """Return the operation for operands of these shapes."""
+    if w[0] != x[1] or x[1] % groups:
+        facts = f"input of shape {x} has {x[1]} channels, weights of shape {w}"
+        takes = f"{facts} take {w[0]} (groups={groups})"
         raise ShapeError(f"{name}: {takes}; weights are (in, out / groups, ...)")
     stride = int_tuple(name, "stride", stride, axes, 1)
     dilation = int_tuple(name, "dilation", dilation, axes, 1)
@@ -69,13 +98,17 @@ def conv_transpose(
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation)):
         facts = f"output_padding {output_padding!r} with stride {stride} and dilation {dilation}"
         raise ShapeError(f"{name}: {facts}; it must be smaller than stride or dilation")
-    lengths = zip(x.shape[2:], w.shape[2:], stride, dilation, low, extra)
+    lengths = zip(x[2:], w[2:], stride, dilation, low, extra)
     size = tuple((n - 1) * s + (k - 1) * d + 1 - 2 * p + e for n, k, s, d, p, e in lengths)
-    if min(size) < 0 or 0 in w.shape[2:] or 0 in x.shape[2:]:
-        facts = f"an input of {x.shape} and weights of {w.shape} give a result of size {size}"
+    if min(size) < 0 or 0 in w[2:] or 0 in x[2:]:
+        facts = f"an input of {x} and weights of {w} give a result of size {size}"
         raise ShapeError(f"{name}: {facts}")
-    y = bind(ConvolutionTranspose(size, stride, low, dilation, groups), x, w)
-    return drop_batch_axis(add_bias(name, y, bias), was_batched)
+    return ConvolutionTranspose(size, stride, low, dilation, groups)
+
+
+def exact(function: Any, *sizes: Any) -> Any:
+    """Return a memoized function; the plain one if a size merely compares equal to integers."""
+    return function if all([is_plain_sizes(n) for n in sizes]) else function.__wrapped__
 
 
 def check_weight(name: str, w: Any, x: Any, axes: int, groups: Any) -> Any:
@@ -108,15 +141,23 @@ def resolve_padding(
     return tuple((e - 1) // 2 for e in extent), tuple(e // 2 for e in extent)
 
 
-def add_bias(name: str, y: Any, bias: Any) -> Any:
-    """Add a bias per channel (axis 1)."""
+def with_bias(name: str, op: Any, x: Any, w: Any, bias: Any) -> Any:
+    """Apply a convolution, and add a bias per channel (axis 1)."""
     if bias is None:
-        return y
+        return bind(op, x, w)
     bias = as_tensor(bias)
-    if bias.shape != y.shape[1:2]:
-        raise ShapeError(f"{name}: a bias of shape {bias.shape} for {y.shape[1]} channels")
-    if bias.dtype != y.dtype:
-        raise DTypeError(f"{name}: bias of dtype {bias.dtype} for a result of {y.dtype}; cast it")
+    channels = w.shape[0] if op.__class__ is Convolution else w.shape[1] * op.groups
+    if bias.shape != (channels,):
+        raise ShapeError(f"{name}: a bias of shape {bias.shape} for {channels} channels")
+    if bias.dtype != x.dtype:
+        raise DTypeError(f"{name}: bias of dtype {bias.dtype} for a result of {x.dtype}; cast it")
+    return convolve_with_bias(op, x, w, bias)
+
+
+@compile_when_hot
+def convolve_with_bias(op: Any, x: Any, w: Any, bias: Any) -> Any:
+    """Apply a convolution, and add a bias per channel."""
+    y = bind(op, x, w)
     return y + bias.reshape(-1, *[1] * (y.ndim - 2))
 
 

@@ -27,6 +27,7 @@ from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import Reshape, slice_axis
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
+from lucid.tensors.inplace import in_place
 
 Axes = tuple[int, ...]
 
@@ -107,9 +108,8 @@ def batch_norm(
         facts = f"input of shape {x.shape} has one value per channel; training needs more"
         raise ShapeError(f"{name}: {facts}")
     if x.numel():
-        n = reduced_count(x.shape, axes)
-        update_running_stat(name, mean, batch_mean, x, axes, shape, momentum)
-        update_running_stat(name, var, batch_variance, x, axes, shape, momentum, n / (n - 1))
+        update_running_stat(name, mean, move_mean, x, axes, shape, momentum)
+        update_running_stat(name, var, move_variance, x, axes, shape, momentum)
     return standardize(x, axes, eps, weight, bias, ones)
 
 
@@ -127,21 +127,31 @@ def standardize(x: Any, axes: Axes, eps: float, weight: Any, bias: Any, shape: A
 
 
 @compile_when_hot
-def batch_mean(x: Any, axes: Axes, shape: Axes) -> Any:
-    """Return the mean over some axes."""
-    return moments(upcast(x), axes)[1].reshape(shape)
+def moved_mean(running: Any, x: Any, axes: Axes, shape: Axes, momentum: Any) -> Any:
+    """Return a running mean after a step toward the mean of `x` over some axes."""
+    return moved_toward(running, moments(upcast(x), axes)[1].reshape(shape), momentum)
 
 
 @compile_when_hot
-def batch_variance(x: Any, axes: Axes, shape: Axes) -> Any:
-    """Return the biased variance over some axes."""
-    return moments(upcast(x), axes)[2].reshape(shape)
+def moved_variance(running: Any, x: Any, axes: Axes, shape: Axes, momentum: Any) -> Any:
+    """Return a running variance after a step toward the unbiased variance of `x`."""
+    n = reduced_count(x.shape, axes)
+    var = moments(upcast(x), axes)[2].reshape(shape)
+    return moved_toward(running, var * (n / (n - 1)), momentum)
+
+
+def moved_toward(running: Any, now: Any, momentum: Any) -> Any:
+    """Return a running statistic after a step; those of examples are averaged first."""
+    now = now.mean(0) if now.ndim > 1 else now
+    return cast(running + (now - running) * momentum, running.dtype)
+
+
+move_mean, move_variance = (in_place(f, name="batch_norm") for f in (moved_mean, moved_variance))
 
 
 def update_running_stat(
-    name: str, running: Any, statistic: Any, x: Any, axes: Axes, shape: Axes, momentum: Any,
-    factor: float = 1.0,
-) -> None:  # fmt: skip
+    name: str, running: Any, move: Any, x: Any, axes: Axes, shape: Axes, momentum: Any
+) -> None:
     """Move a running statistic toward its current value, in place and unrecorded.
 
     Statistics per example (the first axis of `shape`) are averaged over the batch.
@@ -154,10 +164,7 @@ def update_running_stat(
     if not hasattr(momentum, "shape"):
         momentum = check_number(name, momentum, "momentum")
     with no_grad():
-        now = statistic(x, axes, shape)
-        if now.ndim > 1:
-            now = now.mean(0)
-        running.add_(((now if factor == 1 else now * factor) - running) * momentum)
+        move(running, x, axes, shape, momentum)
 
 
 @public_function("nn.functional")
@@ -195,8 +202,8 @@ def instance_norm(
         facts = f"input of shape {x.shape} has one value per channel and example; more are needed"
         raise ShapeError(f"{name}: {facts}")
     if x.numel():
-        update_running_stat(name, mean, batch_mean, x, axes, x.shape[:2], momentum)
-        update_running_stat(name, var, batch_variance, x, axes, x.shape[:2], momentum, n / (n - 1))
+        update_running_stat(name, mean, move_mean, x, axes, x.shape[:2], momentum)
+        update_running_stat(name, var, move_variance, x, axes, x.shape[:2], momentum)
     return standardize(x, axes, eps, weight, bias, ones)
 
 

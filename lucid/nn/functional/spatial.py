@@ -45,6 +45,9 @@ def over_axes(axes: int, function: Callable[..., Any]) -> Callable[..., Callable
 
 def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:
     """Return one integer per axis, from one integer or a sequence."""
+    if is_plain_sizes(value) and value.__class__ is tuple and len(value) == axes:
+        if min(value) >= least:
+            return value
     given = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
         found = tuple(operator.index(n) for n in given)
@@ -57,6 +60,16 @@ def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Si
     if min(found, default=least) < least:
         raise ShapeError(f"{name}: {what} {value!r}; it must be at least {least}")
     return found
+
+
+def is_plain_sizes(value: Any) -> bool:
+    """True for an int or a tuple of them, and no other type that compares equal to one."""
+    if value.__class__ is tuple:
+        return value != () and {n.__class__ for n in value} == _INT
+    return value.__class__ is int
+
+
+_INT = {int}
 
 
 def add_batch_axis(name: str, x: Any, axes: int) -> tuple[Any, bool]:

@@ -104,6 +104,8 @@ def compile_when_hot(function: F) -> F:
                     return function(*args, **kwargs)
                 tensors.append(x)
                 parts += (value.dtype.char, value.shape)
+            elif isinstance(x, Primitive):
+                parts.append(x)
             else:
                 parts.append(constant_key(x, value_key))
         key = tuple(parts)
