@@ -1,14 +1,19 @@
 """Which tier eager code runs in: `cold` interprets everything, `hot` compiles at first sight.
 
-`without_optimization` makes LLVM skip its passes, which halves the time of a campaign.
+`without_optimization` makes LLVM skip its passes, which halves the time of a campaign, and
+`sharing_programs` compiles equal Graphs once, which takes another third off it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+from lucid.compiler import compile as compiling
+from lucid.compiler.plan.executable import Executable
+from lucid.compiler.plan.program_cache import program_key
 from lucid.compiler.runtime import codegen
+from lucid.ir.graph import Graph
 from lucid.tape.tiering import Tiering, table
 
 
@@ -43,3 +48,23 @@ def without_optimization() -> Iterator[None]:
         yield
     finally:
         codegen.LEVEL, codegen.FLAGS = before
+
+
+@contextmanager
+def sharing_programs() -> Iterator[None]:
+    """Give every path whose Graph is equal to one that was compiled before that one's program."""
+    compile_one, programs = compiling.load_or_compile, dict[str, Executable]()
+
+    def shared(graph: Graph, into: Mapping[int, int] | None, budget: int | None) -> Executable:
+        key = program_key(graph, into, budget)
+        if key is None:
+            return compile_one(graph, into, budget)
+        if key not in programs:
+            programs[key] = compile_one(graph, into, budget)
+        return programs[key]
+
+    compiling.load_or_compile = shared
+    try:
+        yield
+    finally:
+        compiling.load_or_compile = compile_one
