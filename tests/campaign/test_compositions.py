@@ -10,7 +10,16 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.campaign.compositions import DEEP_WORDS, WORDS, deep_paths, failures, label, paths
+import lucid
+from tests.campaign.compositions import (
+    DEEP_WORDS,
+    WORDS,
+    deep_paths,
+    failures,
+    label,
+    paths,
+    rounding_explains,
+)
 from tests.campaign.programs import Program, make, shrink
 
 
@@ -53,3 +62,14 @@ def test_deeper_words_are_spread_over_the_seeds():
     assert set(chosen) == set(DEEP_WORDS)
     assert {len(word) for word in chosen} == {1, 2, 3}
     assert {kind for word in chosen for kind in word} == {"grad", "jvp", "vjp", "vmap", "hessian"}
+
+
+def test_rounding_explains_what_it_can_and_nothing_else():
+    x, wild = np.array([0.3]), np.array([3e9])
+    expected, at_wild = [np.sin(x)], [np.sin(wild)]
+    xs, wilds = [lucid.as_tensor(x)], [lucid.as_tensor(wild)]
+    assert rounding_explains(lucid.sin, xs, [expected[0] * (1 + 1e-12)], expected)
+    assert not rounding_explains(lucid.sin, xs, [expected[0] * (1 + 1e-7)], expected)
+    assert rounding_explains(lucid.sin, wilds, [np.sin(np.nextafter(wild, 4e9))], at_wild)
+    assert not rounding_explains(lucid.sin, wilds, [at_wild[0] + 1e-4], at_wild)
+    assert not rounding_explains(lucid.sin, xs, [np.array([np.nan])], expected)
