@@ -12,7 +12,7 @@ import pytest
 
 import lucid
 from lucid.func import value_and_grad
-from lucid.ir import evaluate
+from lucid.ir import Graph, evaluate, parse
 from lucid.ir.pytree import flatten
 from lucid.tape.bind import fresh
 from lucid.tape.cut import cut
@@ -139,4 +139,27 @@ def test_programs_that_fuse(part):
         f = fused_program(seed)
         some += [traced(g.__name__, g, arrays) for g in (f, gradient_of(f))]
     wrong = disagreements(some)
-    assert not wrong, f"{len(wrong)} of {len(some)} differ\n" + "\n\n".join(wrong[:3])
+    if wrong:
+        labels = {text.split("\n")[0] for text in wrong}
+        wrong = [job.label for job in some if job.label in labels and not is_nearer(job)]
+    assert not wrong, f"{len(wrong)} of {len(some)} differ: {wrong[:3]}"
+
+
+def is_nearer(job: Job) -> bool:
+    """Whether compiled code is nearer to float64 than the interpreter.
+
+    NumPy adds the rows of a matrix one after another: a sum of 5,000 float32 rows is wrong by 5e-5
+    of its size where compiled code is wrong by 1e-5.
+    """
+    (executable,) = compile_jobs([job])
+    compiled, interpreted = executable(job.arrays), evaluate(job.graph, *job.arrays)
+    exact = evaluate(in_float64(job.graph), *[x.astype("float64") for x in job.arrays])
+    few_digits = 4 * np.finfo("float32").eps
+    return all(
+        abs(c - e).max() <= max(abs(i - e).max(), few_digits * abs(e).max())
+        for c, i, e in zip(compiled, interpreted, exact)
+    )
+
+
+def in_float64(graph: Graph) -> Graph:
+    return parse(str(graph).replace("f32", "f64"))
