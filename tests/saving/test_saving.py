@@ -405,8 +405,10 @@ def test_kills_at_any_moment_leave_the_old_file_or_the_new_one(path, request):
     begin = time.perf_counter()
     lucid.save({"version": 0, "w": lucid.zeros(300_000)}, path)
     usual = time.perf_counter() - begin
-    last, drafts = 0, 0
-    for _ in range(kills):
+    last, drafts, done = 0, 0, 0
+    while done < kills or not (last and drafts):  # something was saved, and something interrupted
+        done += 1
+        assert done < 20 * kills
         hear, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -417,7 +419,7 @@ def test_kills_at_any_moment_leave_the_old_file_or_the_new_one(path, request):
         os.close(tell)
         assert os.read(hear, 1) == b"!"
         os.close(hear)
-        time.sleep(wait.uniform(0.0, 3 * usual))
+        time.sleep(wait.uniform(0.0, (3 + done / kills) * usual))  # a busy machine needs longer
         os.kill(pid, signal.SIGKILL)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
         found = lucid.load(path)
@@ -425,7 +427,6 @@ def test_kills_at_any_moment_leave_the_old_file_or_the_new_one(path, request):
         assert bool((found["w"] == float(found["version"])).all())
         last = found["version"]
         drafts += len(os.listdir(path.parent)) > 1
-    assert last > 0 and drafts > 0  # there was something to interrupt, and it was interrupted
     lucid.save({"version": -1}, path)
     assert os.listdir(path.parent) == [path.name]
 
