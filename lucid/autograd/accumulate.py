@@ -10,7 +10,16 @@ import numpy as np
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_hooks, run_accumulated_hooks, run_hooks, run_prehooks
 from lucid.tape.modes import local
-from lucid.tape.node import GRAD, GradCell, Node, is_recording, node_type, wrap
+from lucid.tape.node import (
+    GRAD,
+    GradCell,
+    Node,
+    active_recorders,
+    is_recording,
+    node_type,
+    untracked_tensors,
+    wrap,
+)
 
 
 def store_gradients(
@@ -37,6 +46,22 @@ def store_gradients(
     for cell, g in watched:  # now that every leaf has its gradient
         with Grad(create_graph or is_tracked(cell.grad)):
             run_accumulated_hooks(cell, g)
+
+
+def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
+    """`store_gradients` for leaves without a gradient that nothing watches; False for others."""
+    if active_recorders or len({id(array) for array in arrays}) != len(starts):
+        return False
+    for node, array in zip(starts, arrays):
+        cell = node.cell
+        if cell is None or cell.grad is not None or has_hooks(cell):
+            return False
+        if array.base is not None or not array.flags.writeable:
+            return False
+    GradCell.passes += 1
+    for node, g in zip(starts, untracked_tensors(arrays)):
+        node.cell.grad = g
+    return True
 
 
 def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> Any:

@@ -13,6 +13,7 @@ from lucid.autograd.accumulate import (
     apply_leaf_hooks,
     cell_of,
     is_tracked,
+    store_arrays,
     store_gradients,
     unshared,
 )
@@ -172,11 +173,12 @@ def backward_followed(root: Any) -> bool:
         for node, pending in zip(starts, run.wait()):
             node.cell.grad = wrap(pending)  # type: ignore[union-attr]
         return True
-    grads = [wrap(y) for y in run.run()]
+    arrays = run.run()
     followers.pop(get_ident(), None)
     free(cut, run.sequence.prepared.types)
-    derivative = run.sequence.prepared.derivative
-    store_gradients(starts, derivative.with_zeros(grads), False, True, {id(seed)})
+    if not store_arrays(starts, arrays):
+        grads = run.sequence.prepared.derivative.with_zeros([wrap(y) for y in arrays])
+        store_gradients(starts, grads, False, True, {id(seed)})
     expect_next(run.sequence, get_ident())
     return True
 

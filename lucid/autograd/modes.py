@@ -12,7 +12,7 @@ import numpy as np
 from lucid.errors import ArgumentError
 from lucid.public.declare import public
 from lucid.support.source import at_line
-from lucid.tape.modes import local
+from lucid.tape.modes import current, local, set_modes
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,12 +62,13 @@ class Grad(Mode):
         return {"grad": self.grad}
 
     def __enter__(self) -> Mode:
-        self.outer.append(local.grad)
-        local.grad = self.grad
+        modes = current()
+        self.outer.append(modes.grad)
+        set_modes(modes.with_grad(self.grad))
         return self
 
     def __exit__(self, *_: Any) -> None:
-        local.grad = self.outer.pop()
+        set_modes(current().with_grad(self.outer.pop()))
 
 
 def _generator(function: Any, modes: dict[str, Any]) -> Any:
@@ -109,13 +110,13 @@ def no_grad(function: Any = None) -> Any:
     ...     print((x * 2).requires_grad)
     False
     """
-    return _maybe_decorator(Grad(False), function)
+    return Grad(False) if function is None else Grad(False)(function)
 
 
 @public("lucid", "autograd")
 def enable_grad(function: Any = None) -> Any:
     """Turn recording on again inside a `no_grad` block."""
-    return _maybe_decorator(Grad(True), function)
+    return Grad(True) if function is None else Grad(True)(function)
 
 
 @public("lucid", "autograd")

@@ -7,6 +7,7 @@ operation through every form and compares it with `bind`.
 from __future__ import annotations
 
 from sys import _getframe
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
@@ -17,12 +18,12 @@ from lucid.ir.primitive import Primitive
 from lucid.support.source import internal_files
 from lucid.tape import bind as binding
 from lucid.tape import node as tape
-from lucid.tape.bind import bind, bind_failed, explain, follow, record
+from lucid.tape.bind import bind, bind_failed, explain, record
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, followers, next_serial
 from lucid.tape.tiering import run, run_counted
-from lucid.tape.views import storage_of
+from lucid.tape.views import storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
@@ -40,8 +41,8 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
     if active_recorders and current().recorder is not None:
         return bind(op, x, y)
     if followers and (x.node is not None or y.node is not None):
-        found = follow(op, (x, y))
-        if found is not None:
+        follower = followers.get(get_ident())
+        if follower is not None and (found := follower.follow(op, (x, y))) is not None:
             return found
     try:
         u, v = x.raw, y.raw
@@ -59,20 +60,19 @@ def bind_pair(op: Primitive, x: Any, y: Any) -> Any:
         flags = 0 if b is None else b.flags
     else:
         flags = a.flags if b is None else a.flags | b.flags
-    if (
-        flags != GRAD
-        or not (modes := current()).fast_record
-        or not (x.storage is None or _is_current(x))
-        or not (y.storage is None or _is_current(y))
-    ):
+    if flags != GRAD or not (modes := current()).fast_record:
         out.node = record(op, (x, y), value, flags) if flags else None
         return out
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
-    if a is None:
+    if x.storage is not None:
+        a = synchronize_node(x)
+    elif a is None:
         a = x.node = Node(None, (), 0, x.raw)
-    if b is None:
+    if y.storage is not None:
+        b = synchronize_node(y)
+    elif b is None:
         b = y.node = Node(None, (), 0, y.raw)
     if op.saves_x:  # type: ignore[attr-defined]
         a.saved = x.raw
@@ -95,8 +95,10 @@ def bind_one(op: Primitive, x: Any) -> Any:
     """`bind` for one tensor with a value and an operation that is not a view, unrolled."""
     if active_recorders and current().recorder is not None:
         return bind(op, x)
-    if followers and x.node is not None and (found := follow(op, (x,))) is not None:
-        return found
+    if followers and x.node is not None:
+        follower = followers.get(get_ident())
+        if follower is not None and (found := follower.follow(op, (x,))) is not None:
+            return found
     try:
         v = x.raw
         value = op.eval(v) if v.size < op.native_from else run(op, v)
@@ -110,8 +112,8 @@ def bind_one(op: Primitive, x: Any) -> Any:
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
-        out.node = _record_one(op, x, (node,), value, modes.scope)
+    if flags == GRAD and (modes := current()).fast_record:
+        out.node = _record_one(op, x, value, modes.scope)
     else:
         out.node = record(op, (x,), value, flags) if flags else None
     return out
@@ -122,9 +124,11 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     if active_recorders and current().recorder is not None:
         return bind(op, literal, x) if reflected else bind(op, x, literal)
     if followers and x.node is not None:
-        found = follow(op, (literal, x) if reflected else (x, literal))
-        if found is not None:
-            return found
+        follower = followers.get(get_ident())
+        if follower is not None:
+            found = follower.follow(op, (literal, x) if reflected else (x, literal))
+            if found is not None:
+                return found
     try:
         v = x.raw
         if v.size < op.native_from:
@@ -143,9 +147,10 @@ def bind_scalar(op: Primitive, x: Any, literal: Literal, array: np.ndarray, refl
     out.storage = out.origin = None
     node = x.node
     flags = 0 if node is None else node.flags
-    if flags == GRAD and (modes := current()).fast_record and (x.storage is None or _is_current(x)):
-        inputs = (literal, node) if reflected else (node, literal)
-        out.node = _record_one(op, x, inputs, value, modes.scope)
+    if flags == GRAD and (modes := current()).fast_record:
+        out.node = made = _record_one(op, x, value, modes.scope)
+        if made is not None:
+            made.inputs = (literal, x.node) if reflected else (x.node, literal)
     else:
         xs = (literal, x) if reflected else (x, literal)
         out.node = record(op, xs, value, flags) if flags else None
@@ -173,8 +178,8 @@ def bind_view(op: Primitive, x: Any) -> Any:
         out.node = None
     else:
         modes = current()
-        if flags == GRAD and modes.fast_record and (storage is None or _is_current(x)):
-            made = _record_one(op, x, (node,), value, modes.scope)
+        if flags == GRAD and modes.fast_record:
+            made = _record_one(op, x, value, modes.scope)
         else:
             made = record(op, (x,), value, flags)
         out.node = made
@@ -192,25 +197,16 @@ def bind_view(op: Primitive, x: Any) -> Any:
     return out
 
 
-def _is_current(x: Any) -> bool:
-    """True if a tensor that shares memory was not written since its Node was stamped."""
-    node = x.node
-    if node is None or node.stamp is None or x.origin is not None:
-        return False
-    return node.stamp[0] is x.storage and node.stamp[1] == x.storage.version
-
-
-def _record_one(
-    op: Primitive, x: Any, inputs: tuple[Any, ...], value: np.ndarray, scope: Any
-) -> Node | None:
-    """`record` for a single tensor `x` that shares no memory, outside transforms."""
+def _record_one(op: Primitive, x: Any, value: np.ndarray, scope: Any) -> Node | None:
+    """`record` for a single operand that is tracked, outside transforms."""
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         return None
+    operand = x.node if x.storage is None else synchronize_node(x)
     if op.saves_x:  # type: ignore[attr-defined]
-        x.node.saved = x.raw
+        operand.saved = x.raw
     node = _new(Node)
     node.op = op
-    node.inputs = inputs
+    node.inputs = (operand,)
     node.flags = GRAD
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()

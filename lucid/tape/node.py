@@ -6,6 +6,7 @@ no owner: it lives as long as something references its end, and `cut` recovers a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from sys import getrefcount
 from typing import Any
@@ -323,6 +324,17 @@ def wrap(value: Any, node: Node | None = None) -> Any:
     out.origin = None
     if value.__class__ is Pending and value.run is not None:
         value.run.watch(out)
+    return out
+
+
+def untracked_tensors(arrays: Iterable[np.ndarray]) -> list[Any]:
+    """`wrap` many arrays while nothing is recorded."""
+    new, cls, out = _new, tensor_class, []
+    for array in arrays:
+        x = new(cls)
+        x.raw = array
+        x.node = x.storage = x.origin = None
+        out.append(x)
     return out
 
 

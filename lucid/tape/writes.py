@@ -97,7 +97,7 @@ def flags_of(x: Any) -> int:
 def has_pending() -> bool:
     """True if eager code of this thread has left something pending."""
     follower = followers.get(get_ident())
-    return follower is not None and follower.at > 0
+    return follower is not None and bool(follower.at)
 
 
 def flush_pending() -> None:

@@ -61,7 +61,7 @@ def in_place(
     n_operands = -1 if ufunc is None else ufunc.nin - 1
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if followers and args and _is_deferred(function, self, args, kwargs):
+        if followers and args and has_pending() and _is_deferred(function, self, args, kwargs):
             return self
         if len(args) == n_operands and not kwargs:  # exactly what the ufunc takes
             if n_operands and is_plain_write(self, args[0]):
@@ -134,15 +134,15 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
 
 def is_plain_write(x: Any, other: Any) -> bool:
     """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
-    if other.__class__ is not x.__class__ or x.origin is not None or active_recorders:
+    if active_recorders or x.origin is not None or not isinstance(other, Traced):
         return False
     if x.raw is None or other.raw is None or other.raw.dtype is not x.raw.dtype:
         return False
     a, b = x.node, other.node
     flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
-    modes = current()
     if followers and has_pending():
         return False
+    modes = current()
     return (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
 
 

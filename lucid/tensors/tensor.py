@@ -175,7 +175,7 @@ class Tensor(Values, Methods, Operators):
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated, or None."""
         cell = None if self.node is None else self.node.cell
-        if cell is not None and is_recording():
+        if active_recorders and cell is not None and is_recording():
             local.recorder.on_grad_access(cell)
         if cell is None or (cell.grad is None and not cell.retain):
             torch = sys.modules.get("lucid.compat.torch")  # files that import it have its warning
@@ -185,6 +185,11 @@ class Tensor(Values, Methods, Operators):
 
     @grad.setter
     def grad(self, value: Any) -> None:
+        if value is None and not active_recorders:  # as every step does
+            node = self.node
+            if node is not None and node.op is None and node.cell is not None:
+                node.cell.grad = None
+                return
         if value is not None:
             value = as_tensor(value)
             if value.shape != self.shape:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from sys import _getframe
 from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, Node, followers, next_serial
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
-from lucid.tape.views import link_view, owner_of
+from lucid.tape.views import exported, link_view, owner_of
 from lucid.tape.writes import mark_written
 
 MAX_MISSES = 4  # steps in a row that were not followed to their end, before a sequence is given up
@@ -53,6 +54,9 @@ class Follower(SideOperations):
     waiting   the run of the step, once it waits for an update
     at        the number of the step that is expected next
     waited    how many operations were not the next step
+    steps     the expected operations, and one that nothing is
+    made      the values of the steps
+    bound     the slots that operands of the operation at hand were the first to fill
     """
 
     def __init__(
@@ -67,23 +71,72 @@ class Follower(SideOperations):
         self.written: dict[int, tuple[Any, np.ndarray]] = {}
         self.at = 0
         self.waited = 0
+        self.steps = sequence.steps_and_end
+        self.made: list[Pending] = []
+        self.bound: list[int] = []
 
     def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
-        """Return the pending result of an operation; None if it must be computed."""
+        """Return the pending result of an operation; None if it must be computed.
+
+        Every operation of a step passes here: what is expected takes no call of a function.
+        """
+        step = self.steps[self.at]
         modes = current()
-        steps = self.sequence.steps
-        if self.at < len(steps) and op is steps[self.at].op and modes.fast_record:
-            step = steps[self.at]
-            inputs = self.operands(step, xs)
-            if inputs is not None:
-                if op.checks_values:
-                    op.check_values(*[x.array if x.__class__ is Literal else x.raw for x in xs])
-                elif step.check is not None:
-                    step.check(xs)
-                if step.several:
-                    return self.results(step, inputs)
-                return self.result(step, xs, inputs, modes.scope)
-        return self.other(op, xs, modes)
+        if op is not step.op or not modes.fast_record or len(xs) != len(step.expects):
+            return self.other(op, xs, modes)
+        slots = self.slots
+        inputs = []
+        for x, expected in zip(xs, step.expects):
+            if x is not expected:  # else it is the same literal
+                if expected.__class__ is not int or x.__class__ is Literal:
+                    x = self.number(step, x, len(inputs))
+                else:
+                    node = x.node
+                    if node is None or node is not slots[expected] or x.storage is not None:
+                        node = self.operand(expected, x)
+                    x = node
+                if x is None:
+                    self.unbind()
+                    return self.other(op, xs, modes)
+            inputs.append(x)
+        if self.bound:
+            self.bound.clear()
+        if step.checks:
+            self.check(step, xs)
+        if step.several:
+            return self.results(step, tuple(inputs))
+        value = _new(Pending)
+        value.dtype, value.shape = step.dtype, step.shape
+        value.array, value.run, value.place = None, self, step.place
+        node = _new(Node)
+        node.op, node.inputs, node.flags = op, tuple(inputs), GRAD
+        node.saved = value if step.saved else None
+        node.serial = next_serial()
+        try:
+            frame = _getframe(step.depth)
+            code, offset, scope = source = step.source
+            if frame.f_lasti != offset or frame.f_code is not code or modes.scope is not scope:
+                source = find_source(step, modes.scope)
+        except ValueError:  # the stack is not that deep
+            source = find_source(step, modes.scope)
+        node.source = source
+        value.node = slots[step.slot] = node
+        self.made.append(value)
+        self.at += 1
+        out = _new(tape.tensor_class)
+        out.raw, out.node = value, node
+        out.storage = out.origin = None
+        self.tensors.append(ref(out))
+        if step.is_view:
+            link_view(out, op, xs[0])
+        return out
+
+    def check(self, step: Step, xs: tuple[Any, ...]) -> None:
+        """Raise an error for indices out of range; those that are pending are not checked."""
+        if step.check is not None:
+            step.check(xs)
+        else:
+            step.op.check_values(*[x.array if x.__class__ is Literal else x.raw for x in xs])
 
     def other(self, op: Any, xs: tuple[Any, ...], modes: Any) -> Any:
         """Return the pending result of an operation that is not the next step, or None.
@@ -97,57 +150,46 @@ class Follower(SideOperations):
             self.stop()
         return None
 
-    def operands(self, step: Step, xs: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Return the Nodes and Literals of the operands, None if they are not the expected ones."""
-        if len(xs) != len(step.refs):
+    def number(self, step: Step, x: Any, position: int) -> Any:
+        """Return an operand that is a literal, or should be one; None if it is not expected."""
+        literal, key = step.literals[position], step.refs[position]
+        if x.__class__ is not Literal or literal is None:
             return None
-        slots = self.slots
-        bound_here: list[int] | None = None
-        found: list[Any] = []
-        for x, ref, literal in zip(xs, step.refs, step.literals):
-            if x.__class__ is Literal:
-                if literal is None:
-                    break
-                if ref.__class__ is int:  # its value is an operand
-                    if x.dtype != literal.dtype:
-                        break
-                    node = literal_node(x)
-                    slots[ref], self.arrays[ref] = node, node.saved
-                elif x is not literal and x.key != ref:
-                    break
-                found.append(x)
-                continue
-            if literal is not None:
-                break
-            node = x.node if x.storage is None else self.current_node(x)
-            bound = slots[ref]
-            if bound is None:
-                node = self.leaf(ref, x, node)
-                if node is None:
-                    break
-                bound_here = [ref] if bound_here is None else [*bound_here, ref]
-            elif bound is not node:
-                break
-            found.append(node)
-        else:
-            if step.saves_x:
-                for x, node in zip(xs, found):
-                    if x.__class__ is not Literal:
-                        node.saved = x.raw
-            return tuple(found)
-        for ref in bound_here or ():  # it is another operation, and these are not its operands
-            node = slots[ref]
-            slots[ref] = None
-            del self.arrays[ref], self.leaves[node]
-        return None
+        if key.__class__ is not int:
+            return x if x.key == key else None
+        if x.dtype != literal.dtype:
+            return None
+        node = literal_node(x)  # its value is an operand
+        self.slots[key], self.arrays[key] = node, node.saved
+        return x
+
+    def operand(self, slot: int, x: Any) -> Any:
+        """Return the Node of an operand, None if it is not the expected one."""
+        node = x.node if x.storage is None else self.current_node(x)
+        bound = self.slots[slot]
+        if bound is None:
+            node = self.leaf(slot, x, node)
+            if node is not None:
+                self.bound.append(slot)
+            return node
+        return node if bound is node else None
+
+    def unbind(self) -> None:
+        """Forget the operands of an operation that is not the next step after all."""
+        for slot in self.bound:
+            node = self.slots[slot]
+            self.slots[slot] = None
+            del self.arrays[slot], self.leaves[node]
+        self.bound.clear()
 
     def leaf(self, slot: int, x: Any, node: Any) -> Any:
         """Return the Node of an operand from outside the sequence, None if another is expected."""
         expected = self.sequence.leaves.get(slot)
-        if expected is None or (x.raw.__class__ is not np.ndarray and not has_array(x.raw)):
+        raw = x.raw
+        if expected is None or (raw.__class__ is not np.ndarray and not has_array(raw)):
             return None
-        flags, dtype, shape = expected
-        if x.raw.dtype != dtype or x.raw.shape != shape:
+        flags, dtype, shape, saved = expected
+        if (raw.dtype is not dtype and raw.dtype != dtype) or raw.shape != shape:
             return None
         if node is None:
             node = x.node = Node(None, (), 0, x.value)
@@ -157,43 +199,19 @@ class Follower(SideOperations):
             return None  # every result retains its gradient
         if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
-        array = self.captured(x)
-        if array is None:
-            return None
+        if exported or raw.__class__ is not np.ndarray or raw.base is not None:
+            raw = None  # it must have no name
+            raw = self.captured(x)
+            if raw is None:
+                return None
+        else:  # nothing was ever handed out
+            self.owners.add(id(raw))
+        if saved:
+            node.saved = x.raw
         self.slots[slot] = node
-        self.arrays[slot] = self.known[node] = array
+        self.arrays[slot] = self.known[node] = raw
         self.leaves[node] = slot
         return node
-
-    def result(self, step: Step, xs: tuple[Any, ...], inputs: tuple[Any, ...], scope: Any) -> Any:
-        """Return the result of a step as a tensor on the tape whose value is pending."""
-        op = step.op
-        value = Pending(step.type, self)
-        node = _new(Node)
-        node.op = op
-        node.inputs = inputs
-        node.flags = GRAD
-        node.saved = value if op.saves_y else None
-        node.serial = next_serial()
-        frame = _getframe(3)
-        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
-            frame = frame.f_back
-        source = step.source
-        if source[1] != frame.f_lasti or source[0] is not frame.f_code or source[2] is not scope:
-            source = step.source = (frame.f_code, frame.f_lasti, scope)
-        node.source = source
-        value.node = node
-        self.known[node] = value
-        self.places[id(value)] = step.place
-        self.slots[step.slot] = node
-        self.at += 1
-        out = _new(tape.tensor_class)
-        out.raw, out.node = value, node
-        out.storage = out.origin = None
-        self.watch(out)
-        if op.is_view:
-            link_view(out, op, xs[0])
-        return out
 
     def results(self, step: Step, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the results of a step that has several; see `bind._bind_several`."""
@@ -227,11 +245,16 @@ class Follower(SideOperations):
             self.waiting.stop()
             return
         if get_ident() != self.thread:
-            evaluate([pending.node], dict(self.known), [pending])
+            evaluate([pending.node], dict(self.all_known()), [pending])
             return
         self.stop()
         if pending.array is None:
-            evaluate([pending.node], self.known, [pending])
+            evaluate([pending.node], self.all_known(), [pending])
+
+    def all_known(self) -> dict[Any, Any]:
+        """Return what every Node has as its value; those of the steps are only added here."""
+        self.known.update([(value.node, value) for value in list(self.made)])
+        return self.known
 
     def stop(self) -> None:
         """Compute what is pending one by one, and go on eagerly."""
@@ -244,7 +267,7 @@ class Follower(SideOperations):
         nodes = self.nodes()
         wanted = {id(x.raw): x.raw for x in live}
         wanted.update({id(node.saved): node.saved for node in nodes if is_pending(node.saved)})
-        evaluate([p.node for p in wanted.values()], self.known, list(wanted.values()))
+        evaluate([p.node for p in wanted.values()], self.all_known(), list(wanted.values()))
         for node in nodes:
             if node.saved.__class__ is Pending:
                 node.saved = node.saved.array
@@ -275,8 +298,10 @@ class Follower(SideOperations):
         for node in self.others:
             if not node.flags:
                 node.op, node.inputs, node.outs = None, (), None
+        for value in self.made:
+            value.node = value.run = None
         self.at = 0
-        self.slots, self.others = [], []
+        self.slots, self.others, self.made = [], [], []
         self.leaves.clear()
         self.end()
 
@@ -285,18 +310,31 @@ class Follower(SideOperations):
 
         None if the root is not the end of the sequence, or a hook is to be called on the way.
         """
+        if self.at != len(self.sequence.steps):
+            return None
         cut = self.sequence.cut.with_nodes(self.slots)
-        end = cut.slots[cut.outputs[0]]  # type: ignore[index]
-        if self.at != len(self.sequence.steps) or end is not root.node or has_watchers(cut, True):
+        if cut.slots[cut.outputs[0]] is not root.node or has_watchers(cut, True):  # type: ignore[index]
             return None
         live = self.live_tensors()
-        kept = tuple([self.places[id(x.raw)] for x in live if x.origin is None])
+        kept = tuple([x.raw.place for x in live if x.origin is None])
         run = StepRun(self, live, kept, seed)
         return None if run.program is None else (cut, run)
 
     def expect_next(self, thread: int) -> None:
         """Follow what came after this step last time."""
         expect_next(self.sequence, thread)
+
+
+def find_source(step: Step, scope: Any) -> tuple[Any, int, Any]:
+    """Return the user's line that calls a step, and keep it and its place on the stack."""
+    depth = 3  # this function, `follow` and `bind` are not the user's
+    frame = _getframe(depth)
+    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+        depth += 1
+    step.depth = depth - 1  # as `follow` counts
+    step.source = (frame.f_code, frame.f_lasti, scope)
+    return step.source
 
 
 def prepare_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.following.step_sequence import Place, Side, can_be_side
+from lucid.autograd.following.step_sequence import Side, can_be_side
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
@@ -27,7 +27,6 @@ class SideOperations(PendingRun):
     arrays    arrays of inputs and captured values by slot
     owners    ids of the memory of these arrays, and of those that side operations read
     leaves    Node of an input or captured value -> its slot
-    places    id of a Pending -> where its value is
     others    Nodes that have no slot; those without flags are constants for the tape
     sides     operations on values of the step that are not in the sequence
     given     arrays from outside that they read
@@ -38,7 +37,6 @@ class SideOperations(PendingRun):
         self.arrays: dict[int, Any] = {}
         self.owners: set[int] = set()
         self.leaves: dict[Any, int] = {}
-        self.places: dict[int, Place] = {}
         self.others: list[Node] = []
         self.sides: list[Side] = []
         self.given: list[np.ndarray] = []
@@ -56,7 +54,7 @@ class SideOperations(PendingRun):
             node = Node(op, inputs, GRAD * on_tape, value, types[i], source, serial, i)
             value.node = node
             self.known[node] = value
-            self.places[id(value)] = (slot, i)
+            value.place = (slot, i)
             self.others.append(node)
             if on_tape:
                 node.outs, node.stamp = made, (out.storage, 0)
@@ -100,7 +98,7 @@ class SideOperations(PendingRun):
         node = Node(op, inputs, GRAD * tracked, saved, types[0], caller())
         value.node = node
         self.known[node] = value
-        self.places[id(value)] = (place, 0)
+        value.place = (place, 0)
         out = wrap(value, node if tracked else None)
         self.others.append(node)
         if op.is_view:
@@ -112,7 +110,7 @@ class SideOperations(PendingRun):
         if x.__class__ is Literal:
             return x
         if is_pending(x.raw):
-            return self.places[id(x.raw)]
+            return x.raw.place
         slot = self.leaves.get(x.node)
         if slot is not None:
             return (slot, -1)

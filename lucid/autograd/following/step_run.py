@@ -77,23 +77,24 @@ class StepRun(PendingRun):
         self.values = [x.raw for x in live if x.origin is None]
         self.program = self.sequence.program(kept, follower.sides, follower.given)
         derivative = self.sequence.prepared.derivative
-        given = [follower.arrays[slot] for slot in self.sequence.inputs]
-        seeds = [seed for _ in derivative.seeds]
-        self.inputs = [*given, *seeds, *derivative.constants, *follower.given]
+        arrays = follower.arrays
+        self.inputs = [arrays[slot] for slot in self.sequence.inputs]
+        self.inputs += [seed] * len(derivative.seeds)
+        self.inputs += derivative.constants
+        self.inputs += follower.given
         self.grads: list[Pending] = []
-        self.lock = RLock()
 
-    def run(self) -> list[np.ndarray]:
+    def run(self) -> Sequence[np.ndarray]:
         """Run both passes: give the values to their tensors, and return the gradients."""
         return self.finish(self.program(self.inputs))
 
-    def finish(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def finish(self, outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Give values to tensors, and return the gradients."""
         self.sequence.misses = 0
         for pending, array in zip(self.values, outputs):
             pending.array = array
         self.follower.release(self.live)
-        return list(outputs[len(self.values) :])
+        return outputs[len(self.values) :]
 
     # Waiting for an update
 
@@ -101,6 +102,7 @@ class StepRun(PendingRun):
         """Return the gradients as values that are pending until an update, or a look."""
         types = [y.type for y in self.sequence.prepared.derivative.graph.outputs]
         self.grads = [Pending(type, self) for type in types]
+        self.lock = RLock()
         self.follower.waiting = self
         followers[self.thread] = self
         return self.grads

@@ -34,20 +34,24 @@ class Step:
     """One expected equation.
 
     refs        the slots of its operands; of those that are literals, their keys
+    expects     the slots of its operands, or the literals
     literals    the operands that are literals, None for others
     slot        the slot of its result, or of that one of several that the others are made of
     index       the number of that result
     types       the types of all results
     several     whether the operation returns a tuple
     saves_x     whether its operands are saved for its derivative
+    saved       whether its result is saved for a derivative
+    checks      whether there are indices to check
     check       what checks the indices of a Region, or None
     place       its place as a value
     source      where it was last called from: as long as that is the same, Nodes share the tuple
+    depth       how far up the stack that was
     """
 
     __slots__ = (
-        "check", "index", "literals", "op", "place", "refs", "saves_x", "several", "slot", "source",
-        "type", "types",
+        "check", "checks", "depth", "dtype", "expects", "index", "is_view", "literals", "op",
+        "place", "refs", "saved", "saves_x", "several", "shape", "slot", "source", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
@@ -57,12 +61,23 @@ class Step:
         found = infer(self.op, tuple(operands))
         self.several = isinstance(found, tuple)
         self.types = found if isinstance(found, tuple) else (found,)
-        self.type = self.types[self.index]
+        self.dtype, self.shape = self.types[self.index].dtype, self.types[self.index].shape
+        self.expects = [r if x is None else x for x, r in zip(self.literals, self.refs)]
         self.saves_x = bool(self.op.saves_x or self.several)
         checks = self.op.is_region and graph_checks(self.op)
         self.check = IndexCheck(self.op.graph) if checks else None
+        self.checks = bool(checks or self.op.checks_values)
+        self.saved = bool(self.op.saves_y)
+        self.is_view = bool(self.op.is_view)
         self.place: Place = (self.slot, -1)
         self.source: tuple[Any, int, Any] = (None, -1, None)
+        self.depth = 1  # not 0: a frame that holds itself is garbage, with all of its operands
+
+
+class End:
+    """What comes after the last step: no operation."""
+
+    op = None
 
 
 class StepSequence:
@@ -70,7 +85,7 @@ class StepSequence:
 
     cut         its structure, without values
     steps       its equations in the order of execution
-    leaves      slot -> (flags, dtype, shape) of inputs and captured values
+    leaves      slot -> (flags, dtype, shape, saved) of inputs and captured values
     programs    (places of values that are kept, side operations) -> the program of all
     misses      how many steps in a row were not followed to their end
     skipped     how many steps were not followed because of that
@@ -88,10 +103,15 @@ class StepSequence:
         types = prepared.types
         self.steps = [Step(row, cut.slots[row[2]].inputs, types) for row in cut.rows]
         self.step_of = {step.slot: number for number, step in enumerate(self.steps)}
-        self.leaves: dict[int, tuple[int, Any, Any]] = {}
+        self.steps_and_end = [*self.steps, End]
+        saved = {slot for step in self.steps if step.saves_x for slot in step.refs}
+        for step in self.steps:
+            step.saved = step.saved or step.slot in saved
+        self.leaves: dict[int, tuple[int, Any, Any, bool]] = {}
         for slot, node in enumerate(cut.slots):
             if slot not in self.step_of:
-                self.leaves[slot] = (node.flags & GRAD, types[slot].dtype, types[slot].shape)
+                type = types[slot]
+                self.leaves[slot] = (node.flags & GRAD, type.dtype, type.shape, slot in saved)
         self.inputs = list(self.leaves)
         self.programs: dict[Any, tuple[Any, Any]] = {}
         self.misses = self.skipped = 0

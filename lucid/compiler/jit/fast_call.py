@@ -13,7 +13,7 @@ import numpy as np
 
 from lucid.compiler.jit.donation import copy_if_shared, have_distinct_memory, invalidate
 from lucid.tape import node as tape
-from lucid.tape.node import Traced
+from lucid.tape.node import Traced, untracked_tensors
 
 new = object.__new__
 ndarray = np.ndarray
@@ -216,14 +216,3 @@ def as_numpy(arrays: Sequence[np.ndarray]) -> list[Any]:
 
 def is_tracked(x: Any) -> bool:
     return isinstance(x, Traced) and x.node is not None and bool(x.node.flags)
-
-
-def untracked_tensors(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """`wrap` many arrays while nothing is recorded."""
-    new, cls, out = object.__new__, tape.tensor_class, []
-    for array in arrays:
-        x = new(cls)
-        x.raw = array
-        x.node = x.storage = x.origin = None
-        out.append(x)
-    return out

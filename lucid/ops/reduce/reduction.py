@@ -232,7 +232,7 @@ def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
 def bind_reduction(op: Primitive, x: Any) -> Any:
     """`bind_checked`, with a fast path for values that need no check."""
     value = x.raw
-    if value.__class__ is np.ndarray and value.size and value.dtype.kind != "c":
+    if value is not None and value.dtype.kind != "c" and 0 not in value.shape:
         return bind_one(op, x)
     return bind_checked(op, x)
 

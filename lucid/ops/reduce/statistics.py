@@ -31,6 +31,7 @@ from lucid.ops.reduce.reduction import (
 )
 from lucid.ops.reduce.sorting import Sort
 from lucid.public.declare import Dynamic, public
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 
 
@@ -106,6 +107,7 @@ def mean(
     return restore_axes(total, x, op.axes) if keep else total
 
 
+@memoize(maxsize=1024)
 def reduced_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     """Return the number of elements reduced to one result."""
     return math.prod([shape[i] for i in axes])

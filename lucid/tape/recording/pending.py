@@ -31,9 +31,10 @@ class Pending:
     array    the array once it is computed, None before
     node     the Node whose value it is, until its run has ended
     run      the run that it belongs to, until that has ended
+    place    what says where the run has its value, if the run needs that
     """
 
-    __slots__ = ("array", "dtype", "node", "run", "shape")
+    __slots__ = ("array", "dtype", "node", "place", "run", "shape")
 
     def __init__(self, type: Type, run: PendingRun) -> None:
         self.dtype = type.dtype
@@ -41,6 +42,7 @@ class Pending:
         self.array: np.ndarray | None = None
         self.node: Any = None
         self.run: PendingRun | None = run
+        self.place: Any = None
 
     @property
     def ndim(self) -> int:
