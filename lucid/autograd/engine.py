@@ -168,18 +168,16 @@ def backward_followed(root: Any) -> bool:
     cut, run = found
     starts = leaf_nodes(cut)
     if can_wait(run, starts):
-        free(cut, run.sequence.prepared.types)
         GradCell.passes += 1
         for node, pending in zip(starts, run.wait()):
             node.cell.grad = wrap(pending)  # type: ignore[union-attr]
         return True
     arrays = run.run()
     followers.pop(get_ident(), None)
-    free(cut, run.sequence.prepared.types)
     if not store_arrays(starts, arrays):
         grads = run.sequence.prepared.derivative.with_zeros([wrap(y) for y in arrays])
         store_gradients(starts, grads, False, True, {id(seed)})
-    expect_next(run.sequence, get_ident())
+    run.follower.expect_next(get_ident())
     return True
 
 

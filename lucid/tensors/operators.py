@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from lucid.ops.core.promote import holds_tensors
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
 from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
-from lucid.tape.node import Traced
+from lucid.tape.node import Traced, followers
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -29,13 +30,21 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
     accepts = op.accepts
 
     def method(self: Any, other: Any) -> Any:
-        a = self.raw
         cls = other.__class__
         if cls is self.__class__:
-            b = other.raw
+            if followers and (follower := followers.get(get_ident())) is not None:
+                found = follower.pair(op, self, other)
+                if found is not None:
+                    return found
+            a, b = self.raw, other.raw
             if a is not None and b is not None and a.dtype is b.dtype and a.dtype.kind in accepts:
                 return bind_pair(op, self, other)
         elif cls is float or cls is int:
+            if followers and (follower := followers.get(get_ident())) is not None:
+                found = follower.scalar(op, self, other)
+                if found is not None:
+                    return found
+            a = self.raw
             if a is not None:
                 kind = a.dtype.kind
                 if (kind == "f" and "f" in accepts) or (cls is int and kind in integers):
@@ -55,6 +64,10 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
     def method(self: Any, other: Any) -> Any:
         cls = other.__class__
         if cls is float or cls is int:
+            if followers and (follower := followers.get(get_ident())) is not None:
+                found = follower.reflected(op, self, other)
+                if found is not None:
+                    return found
             a = self.raw
             if a is not None:
                 kind = a.dtype.kind
@@ -125,6 +138,10 @@ class Operators(Traced):
 
     def __matmul__(self, other: Any) -> Tensor:
         if other.__class__ is self.__class__:
+            if followers and (follower := followers.get(get_ident())) is not None:
+                found = follower.pair(contraction.MATMUL, self, other)
+                if found is not None:
+                    return found
             a, b = self.raw, other.raw
             if a is not None and b is not None and a.dtype is b.dtype:
                 return bind_pair(contraction.MATMUL, self, other)

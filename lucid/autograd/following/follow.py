@@ -15,24 +15,20 @@ from collections.abc import Sequence
 from sys import _getframe
 from threading import get_ident
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
 from lucid.autograd.following.side_operations import SideOperations
 from lucid.autograd.following.step_run import StepRun
-from lucid.autograd.following.step_sequence import (
-    Step,
-    StepSequence,
-)
+from lucid.autograd.following.step_sequence import Step, StepSequence
+from lucid.autograd.following.step_tape import StepTape
 from lucid.autograd.watch import has_watchers
 from lucid.ir.graph import Literal
 from lucid.support.caches import new_cache
-from lucid.support.source import internal_files
-from lucid.tape import node as tape
+from lucid.support.source import caller, internal_files
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
-from lucid.tape.node import GRAD, Node, followers, next_serial
+from lucid.tape.node import GRAD, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
 from lucid.tape.views import exported, link_view, owner_of
 from lucid.tape.writes import mark_written
@@ -41,13 +37,13 @@ MAX_MISSES = 4  # steps in a row that were not followed to their end, before a s
 RETRY = 64  # steps after which a sequence that was given up is tried once more
 MAX_WAITED = 256  # operations that are not the next step, before it is no longer expected
 
-_new = object.__new__
-
 
 class Follower(SideOperations):
     """Follows a sequence in one thread, from the end of a backward pass to the next one.
 
-    known     Node -> array or Pending
+    It is used again for the next step of the sequence, with all tensors that nothing else holds.
+
+    known     Node -> array or Pending, of leaves and side operations
     slots     Nodes by slot, as far as they are known
     written   id of a tensor that waits for the value of a side operation -> (it, its memory)
     before    the sequence of the step before this one, until its update is known
@@ -55,37 +51,103 @@ class Follower(SideOperations):
     at        the number of the step that is expected next
     waited    how many operations were not the next step
     steps     the expected operations, and one that nothing is
-    made      the values of the steps
+    tape      what the steps return
+    made      the values of the steps that return something new
     bound     the slots that operands of the operation at hand were the first to fill
     """
 
-    def __init__(
-        self, sequence: StepSequence, thread: int, before: StepSequence | None = None
-    ) -> None:
+    def __init__(self, sequence: StepSequence) -> None:
         super().__init__()
         self.sequence = sequence
-        self.thread = thread
-        self.before = before
-        self.waiting: StepRun | None = None
-        self.slots: list[Any] = [None] * len(sequence.cut.slots)
-        self.written: dict[int, tuple[Any, np.ndarray]] = {}
-        self.at = 0
-        self.waited = 0
         self.steps = sequence.steps_and_end
+        self.tape = StepTape(sequence, self)
+        self.slots, self.outs = self.tape.slots, self.tape.outs
+        self.written: dict[int, tuple[Any, np.ndarray]] = {}
         self.made: list[Pending] = []
         self.bound: list[int] = []
+        self.waiting: StepRun | None = None
+        self.is_freed = False
+
+    def start(self, thread: int, before: StepSequence | None) -> None:
+        """Follow the next operations of a thread, from the first step on."""
+        self.thread, self.before = thread, before
+        self.at = self.waited = 0
+        self.is_freed = False
+        followers[thread] = self
+
+    # The most common forms of operations, called before anything else looks at the operands: what
+    # is expected is handed out, and everything else is left to `follow`.
+
+    def pair(self, op: Any, x: Any, y: Any) -> Any:
+        """Return the pending result of an operation on two tensors, None if not expected."""
+        step = self.steps[self.at]
+        if step.pair is not op:
+            return None
+        a, b, slots = x.node, y.node, self.slots
+        if a is not slots[step.first] or b is not slots[step.second] or a is None or b is None:
+            return None
+        if x.storage is not None or y.storage is not None:
+            return None
+        return self.hand_out(step, (a, b) if step.reads_outside else None)
+
+    def one(self, op: Any, x: Any) -> Any:
+        """Return the pending result of an operation on a tensor, None if not expected."""
+        step = self.steps[self.at]
+        if step.one is not op:
+            return None
+        a = x.node
+        if a is not self.slots[step.first] or a is None or x.storage is not None:
+            return None
+        return self.hand_out(step, (a,) if step.reads_outside else None)
+
+    def scalar(self, op: Any, x: Any, number: float) -> Any:
+        """Return the pending result of an operation on a tensor and a number, or None."""
+        step = self.steps[self.at]
+        if step.scalar is not op or step.number != number:
+            return None
+        a = x.node
+        if a is not self.slots[step.first] or a is None or x.storage is not None:
+            return None
+        return self.hand_out(step, (a, step.expects[1]) if step.reads_outside else None)
+
+    def reflected(self, op: Any, x: Any, number: float) -> Any:
+        """`scalar` with the number as the first operand."""
+        step = self.steps[self.at]
+        if step.reflected is not op or step.number != number:
+            return None
+        a = x.node
+        if a is not self.slots[step.first] or a is None or x.storage is not None:
+            return None
+        return self.hand_out(step, (step.expects[0], a) if step.reads_outside else None)
+
+    def hand_out(self, step: Step, inputs: tuple[Any, ...] | None) -> Any:
+        """Return the tensor of a step, its value pending; None if equations are not recorded."""
+        modes = current()
+        if not modes.fast_record:
+            return None
+        out = self.outs[self.at]
+        node = out.node
+        if inputs is not None:
+            node.inputs = inputs
+        node.serial = next_serial()
+        try:
+            frame = _getframe(step.depth)
+            code, offset, scope = node.source
+            if frame.f_lasti != offset or frame.f_code is not code or modes.scope is not scope:
+                node.source = find_source(step, modes.scope)
+        except ValueError:  # the stack is not that deep
+            node.source = find_source(step, modes.scope)
+        self.at += 1
+        return out
 
     def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
-        """Return the pending result of an operation; None if it must be computed.
-
-        Every operation of a step passes here: what is expected takes no call of a function.
-        """
+        """Return the pending result of an operation; None if it must be computed."""
         step = self.steps[self.at]
         modes = current()
         if op is not step.op or not modes.fast_record or len(xs) != len(step.expects):
             return self.other(op, xs, modes)
         slots = self.slots
-        inputs = []
+        inputs: list[Any] = []
         for x, expected in zip(xs, step.expects):
             if x is not expected:  # else it is the same literal
                 if expected.__class__ is not int or x.__class__ is Literal:
@@ -103,32 +165,20 @@ class Follower(SideOperations):
             self.bound.clear()
         if step.checks:
             self.check(step, xs)
-        if step.several:
-            return self.results(step, tuple(inputs))
-        value = _new(Pending)
-        value.dtype, value.shape = step.dtype, step.shape
-        value.array, value.run, value.place = None, self, step.place
-        node = _new(Node)
-        node.op, node.inputs, node.flags = op, tuple(inputs), GRAD
-        node.saved = value if step.saved else None
-        node.serial = next_serial()
-        try:
-            frame = _getframe(step.depth)
-            code, offset, scope = source = step.source
-            if frame.f_lasti != offset or frame.f_code is not code or modes.scope is not scope:
-                source = find_source(step, modes.scope)
-        except ValueError:  # the stack is not that deep
-            source = find_source(step, modes.scope)
-        node.source = source
-        value.node = slots[step.slot] = node
+        if step.is_reused:
+            return self.hand_out(step, tuple(inputs) if step.reads_outside else None)
+        return self.results(step, tuple(inputs)) if step.several else self.view(step, xs[0], inputs)
+
+    def view(self, step: Step, x: Any, inputs: Sequence[Any]) -> Any:
+        """Return the result of a step that is a view of `x`."""
+        value = Pending(step.types[0], self)
+        value.place = step.place
+        node = Node(step.op, tuple(inputs), GRAD, value if step.saved else None, None, caller())
+        value.node = self.slots[step.slot] = node
         self.made.append(value)
         self.at += 1
-        out = _new(tape.tensor_class)
-        out.raw, out.node = value, node
-        out.storage = out.origin = None
-        self.tensors.append(ref(out))
-        if step.is_view:
-            link_view(out, op, xs[0])
+        out = wrap(value, node)
+        link_view(out, step.op, x)
         return out
 
     def check(self, step: Step, xs: tuple[Any, ...]) -> None:
@@ -253,14 +303,21 @@ class Follower(SideOperations):
 
     def all_known(self) -> dict[Any, Any]:
         """Return what every Node has as its value; those of the steps are only added here."""
-        self.known.update([(value.node, value) for value in list(self.made)])
+        self.known.update([(value.node, value) for value in [*self.tape.values, *self.made]])
         return self.known
+
+    def live_tensors(self) -> list[Any]:
+        """Return the tensors whose values are still pending."""
+        return [*[x for x in self.tape.live() if is_pending(x.raw)], *super().live_tensors()]
 
     def stop(self) -> None:
         """Compute what is pending one by one, and go on eagerly."""
-        if followers.get(get_ident()) is self:
+        is_next = followers.get(get_ident()) is self
+        if is_next:
             del followers[get_ident()]
         if not self.at:
+            if is_next:
+                self.sequence.idle.append(self)
             return
         self.sequence.misses += 1
         live = self.live_tensors()
@@ -273,7 +330,9 @@ class Follower(SideOperations):
                 node.saved = node.saved.array
             if node.outs is not None:
                 node.outs[:] = [(array_of(value), storage) for value, storage in node.outs]
+        self.made += self.tape.values
         self.release(live)
+        del self.tape, self.slots, self.outs  # it is not used again
 
     def nodes(self) -> list[Node]:
         """Return the Nodes of the steps that were followed."""
@@ -301,9 +360,18 @@ class Follower(SideOperations):
         for value in self.made:
             value.node = value.run = None
         self.at = 0
-        self.slots, self.others, self.made = [], [], []
-        self.leaves.clear()
+        self.others, self.made, self.sides, self.given = [], [], [], []
+        self.arrays, self.owners, self.leaves, self.written = {}, set(), {}, {}
         self.end()
+
+    def free(self) -> None:
+        """Drop the equations of the step, once: what something holds has no way back from there."""
+        if self.is_freed:
+            return
+        self.is_freed = True
+        nodes = [self.slots[slot] for slot in self.sequence.cut.inputs]
+        leaves = tuple([node if node.cell is None else node.cell for node in nodes])
+        self.made += self.tape.free(leaves, self.sequence.prepared.types)
 
     def prepare(self, root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:
         """Return the Cut that leads to a root, and forward and reverse pass as one program.
@@ -322,19 +390,19 @@ class Follower(SideOperations):
 
     def expect_next(self, thread: int) -> None:
         """Follow what came after this step last time."""
+        self.sequence.idle.append(self)
         expect_next(self.sequence, thread)
 
 
 def find_source(step: Step, scope: Any) -> tuple[Any, int, Any]:
-    """Return the user's line that calls a step, and keep it and its place on the stack."""
-    depth = 3  # this function, `follow` and `bind` are not the user's
+    """Return the user's line that calls a step; its place on the stack is tried first next time."""
+    depth = 2
     frame = _getframe(depth)
     while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
         depth += 1
-    step.depth = depth - 1  # as `follow` counts
-    step.source = (frame.f_code, frame.f_lasti, scope)
-    return step.source
+    step.depth = depth - 1  # as `hand_out` counts
+    return (frame.f_code, frame.f_lasti, scope)
 
 
 def prepare_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:
@@ -364,4 +432,8 @@ def expect_next(sequence: StepSequence, thread: int) -> None:
         if following.skipped % RETRY:
             return
         following.misses = MAX_MISSES - 1
-    followers[thread] = Follower(following, thread, sequence)
+    try:
+        follower = following.idle.pop()
+    except IndexError:
+        follower = Follower(following)
+    follower.start(thread, sequence)

@@ -91,6 +91,7 @@ class StepRun(PendingRun):
     def finish(self, outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Give values to tensors, and return the gradients."""
         self.sequence.misses = 0
+        self.follower.free()
         for pending, array in zip(self.values, outputs):
             pending.array = array
         self.follower.release(self.live)
@@ -103,6 +104,7 @@ class StepRun(PendingRun):
         types = [y.type for y in self.sequence.prepared.derivative.graph.outputs]
         self.grads = [Pending(type, self) for type in types]
         self.lock = RLock()
+        self.follower.free()
         self.follower.waiting = self
         followers[self.thread] = self
         return self.grads
@@ -115,6 +117,11 @@ class StepRun(PendingRun):
         self.stop()
         following = followers.get(get_ident())
         return None if following is None else following.follow(op, xs)
+
+    def pair(self, op: Any, *xs: Any) -> None:
+        """Nothing is expected: see `follow`."""
+
+    one = scalar = reflected = pair
 
     def touches(self, x: Any) -> bool:
         """True if a write to `x` changes what is pending."""

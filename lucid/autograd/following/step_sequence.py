@@ -45,13 +45,18 @@ class Step:
     checks      whether there are indices to check
     check       what checks the indices of a Region, or None
     place       its place as a value
-    source      where it was last called from: as long as that is the same, Nodes share the tuple
-    depth       how far up the stack that was
+    depth       how far up the stack the user's line was, as `Follower.hand_out` sees it
+    is_reused   whether the next step can return the same tensor, see `step_tape`
+    reads_outside    whether it reads leaves, or results that are made anew for every step
+    pair, one, scalar, reflected    its operation, if it is one of two tensors, of one, of a tensor
+                and the number `number`, or of these the other way around, and nothing is checked
+    first, second    the slots of these tensors
     """
 
     __slots__ = (
-        "check", "checks", "depth", "dtype", "expects", "index", "is_view", "literals", "op",
-        "place", "refs", "saved", "saves_x", "several", "shape", "slot", "source", "types",
+        "check", "checks", "depth", "dtype", "expects", "first", "index", "is_reused", "is_view",
+        "literals", "number", "one", "op", "pair", "place", "reads_outside", "reflected", "refs",
+        "saved", "saves_x", "scalar", "second", "several", "shape", "slot", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
@@ -62,7 +67,7 @@ class Step:
         self.several = isinstance(found, tuple)
         self.types = found if isinstance(found, tuple) else (found,)
         self.dtype, self.shape = self.types[self.index].dtype, self.types[self.index].shape
-        self.expects = [r if x is None else x for x, r in zip(self.literals, self.refs)]
+        self.expects = [r if r.__class__ is int else x for x, r in zip(self.literals, self.refs)]
         self.saves_x = bool(self.op.saves_x or self.several)
         checks = self.op.is_region and graph_checks(self.op)
         self.check = IndexCheck(self.op.graph) if checks else None
@@ -70,14 +75,42 @@ class Step:
         self.saved = bool(self.op.saves_y)
         self.is_view = bool(self.op.is_view)
         self.place: Place = (self.slot, -1)
-        self.source: tuple[Any, int, Any] = (None, -1, None)
         self.depth = 1  # not 0: a frame that holds itself is garbage, with all of its operands
+        self.is_reused = not (self.several or self.is_view)
+        self.reads_outside = False  # `StepSequence` sets it
+        self.pair = self.one = self.scalar = self.reflected = self.number = None
+        self.first = self.second = -1
+        if self.is_reused and not self.checks:
+            self.set_form()
+
+    def set_form(self) -> None:
+        """Find out which of the common forms the operation has."""
+        tensors = [x is None for x in self.literals]
+        slots = [ref for ref, is_tensor in zip(self.refs, tensors) if is_tensor]
+        if tensors == [True]:
+            self.one, self.first = self.op, slots[0]
+        elif tensors == [True, True]:
+            self.pair, (self.first, self.second) = self.op, slots
+        elif sum(tensors) == 1 and len(tensors) == 2:
+            literal: Any = self.expects[tensors.index(False)]
+            if literal.__class__ is int or not is_plain(literal):
+                return  # an int is a slot: its value is an operand
+            self.first, self.number = slots[0], literal.value
+            if tensors[0]:
+                self.scalar = self.op
+            else:
+                self.reflected = self.op
+
+
+def is_plain(literal: Any) -> bool:
+    """True for a number that is the same literal for every Python number that is equal to it."""
+    return literal.dtype.kind == "f" and 0 < abs(literal.value) < 60000
 
 
 class End:
     """What comes after the last step: no operation."""
 
-    op = None
+    op = pair = one = scalar = reflected = None
 
 
 class StepSequence:
@@ -94,6 +127,9 @@ class StepSequence:
     updates_missed    how many steps in a row waited for one in vain
     after       the sequence that came after this one last time
     is_rolled   whether its programs are those of its loops, see `rolled_step`
+    remade      the numbers of the steps whose results are made anew every time
+    outside_readers    the slots of the results of other steps that read leaves, or such results
+    idle        Followers that the next step can use
     """
 
     def __init__(self, cut: Cut, prepared: Prepared) -> None:
@@ -103,7 +139,7 @@ class StepSequence:
         types = prepared.types
         self.steps = [Step(row, cut.slots[row[2]].inputs, types) for row in cut.rows]
         self.step_of = {step.slot: number for number, step in enumerate(self.steps)}
-        self.steps_and_end = [*self.steps, End]
+        self.steps_and_end: list[Any] = [*self.steps, End]
         saved = {slot for step in self.steps if step.saves_x for slot in step.refs}
         for step in self.steps:
             step.saved = step.saved or step.slot in saved
@@ -113,6 +149,14 @@ class StepSequence:
                 type = types[slot]
                 self.leaves[slot] = (node.flags & GRAD, type.dtype, type.shape, slot in saved)
         self.inputs = list(self.leaves)
+        kept = {step.slot for step in self.steps if step.is_reused}
+        for step in self.steps:
+            step.reads_outside = any([r.__class__ is int and r not in kept for r in step.refs])
+        self.remade = [i for i, step in enumerate(self.steps) if not step.is_reused]
+        self.outside_readers = [
+            step.slot for step in self.steps if step.is_reused and step.reads_outside
+        ]
+        self.idle: list[Any] = []
         self.programs: dict[Any, tuple[Any, Any]] = {}
         self.misses = self.skipped = 0
         self.updates: dict[Any, tuple[Any, Any]] = {}

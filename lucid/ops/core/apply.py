@@ -5,6 +5,7 @@ Dtypes are checked here too, because NumPy's functions accept some that a primit
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, 
 from lucid.support.caches import new_cache
 from lucid.tape.bind import bind
 from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
-from lucid.tape.node import Traced
+from lucid.tape.node import Traced, followers
 
 Scalar = tuple[Literal, np.ndarray]
 
@@ -61,6 +62,10 @@ def unary(op: Elementwise, x: Any) -> Any:
 def floating(op: Elementwise, x: Any) -> Any:
     """Apply `op` to one operand; integers and booleans become the default float dtype."""
     if isinstance(x, Traced):
+        if followers and (follower := followers.get(get_ident())) is not None:
+            found = follower.one(op, x)
+            if found is not None:
+                return found
         value = x.raw
         if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
             return bind_one(op, x)

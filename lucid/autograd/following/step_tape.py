@@ -1,0 +1,145 @@
+"""step_tape: the tensors, Nodes and pending values that a followed step hands out, used again.
+
+A step that repeats makes the same tape every time. What nothing else holds once it has run is
+handed out again by the next one: to follow an operation is then to compare, and nothing is
+allocated that the garbage collector would look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import attrgetter, is_not, ne
+from sys import getrefcount
+from typing import Any
+from weakref import getweakrefcount
+
+from lucid.autograd.following.step_sequence import Step, StepSequence
+from lucid.tape import node as tape
+from lucid.tape.node import FREED, GRAD, LOCAL_REFERENCES, Node
+from lucid.tape.recording.pending import Pending, PendingRun
+
+NO_SOURCE: tuple[Any, int, Any] = (None, -1, None)
+
+_new = object.__new__
+_node_of = attrgetter("node")
+_raw_of = attrgetter("raw")
+_storage_of = attrgetter("storage")
+_state_of = attrgetter("state")
+_is_used = (LOCAL_REFERENCES + 1).__ne__  # `tensors` and `outs` hold it, no local variable
+
+
+class StepTape:
+    """What the steps of a sequence return, for one Follower.
+
+    outs       the tensor that each step returns; None for views and several results, made anew
+    slots      Nodes by slot; those of leaves and of results that are made anew only during a step
+    numbers    the numbers of the steps that have a tensor here; the four lists below are of these
+    tensors, values, nodes    what they return
+    counts     how many references its values and its Nodes have between steps
+    readers    slot -> the steps that read it, if the operands of these never change
+    """
+
+    def __init__(self, sequence: StepSequence, run: PendingRun) -> None:
+        self.sequence, self.run = sequence, run
+        steps = sequence.steps
+        self.slots: list[Any] = [None] * len(sequence.cut.slots)
+        self.outs: list[Any] = [None] * len(steps)
+        self.numbers = [i for i, step in enumerate(steps) if step.is_reused]
+        self.tensors: list[Any] = [None] * len(self.numbers)
+        self.values: list[Any] = [None] * len(self.numbers)
+        self.nodes: list[Any] = [None] * len(self.numbers)
+        self.readers: dict[int, list[Step]] = {}
+        for k in range(len(self.numbers)):
+            self.renew(k)
+        for step in steps:
+            if step.is_reused and not step.reads_outside:
+                self.slots[step.slot].inputs = self.inputs_of(step)
+                for ref in step.refs:
+                    if ref.__class__ is int:
+                        self.readers.setdefault(ref, []).append(step)
+        self.counts = [list(map(getrefcount, xs)) for xs in (self.values, self.nodes)]
+
+    def renew(self, k: int) -> None:
+        """Make a tensor, a Node and a pending value for a step."""
+        number = self.numbers[k]
+        step = self.sequence.steps[number]
+        value = _new(Pending)
+        value.dtype, value.shape, value.place = step.dtype, step.shape, step.place
+        value.array, value.run = None, self.run
+        node = value.node = self.slots[step.slot] = _new(Node)
+        node.op, node.inputs, node.flags = step.op, (), GRAD
+        node.saved = value if step.saved else None
+        node.serial, node.source = 0, NO_SOURCE
+        out = self.outs[number] = _new(tape.tensor_class)
+        out.raw, out.node = value, node
+        out.storage = out.origin = None
+        self.tensors[k], self.values[k], self.nodes[k] = out, value, node
+
+    def inputs_of(self, step: Step) -> tuple[Any, ...]:
+        return tuple([self.slots[x] if x.__class__ is int else x for x in step.expects])
+
+    def live(self) -> list[Any]:
+        """Return the tensors that something else holds, oldest first."""
+        used = list(map(_is_used, map(getrefcount, self.tensors)))
+        if any(map(getweakrefcount, self.tensors)):
+            used = [n or getweakrefcount(x) > 0 for n, x in zip(used, self.tensors)]
+        return list(compress(self.tensors, used))
+
+    def free(self, leaves: tuple[Any, ...], types: Sequence[Any]) -> list[Pending]:
+        """Drop the equations of a step; what nothing else holds is kept for the next one.
+
+        The leaves are let go, and a Node that something holds is freed, as by every `backward()`:
+        another one takes its place. Return the values that are not kept.
+        """
+        slots, steps = self.slots, self.sequence.steps
+        for number in self.sequence.remade:
+            slot = steps[number].slot
+            node, slots[slot] = slots[slot], None
+            free_node(node, leaves, types[slot])
+        for slot in self.sequence.outside_readers:
+            slots[slot].inputs = ()
+        for slot in self.sequence.inputs:
+            slots[slot] = None
+        renewed = self.taken()
+        values = [self.values[k] for k in renewed]
+        for k in renewed:
+            free_node(self.nodes[k], leaves, types[steps[self.numbers[k]].slot])
+            self.renew(k)
+        for k in renewed:
+            step = steps[self.numbers[k]]
+            if not step.reads_outside:
+                self.nodes[k].inputs = self.inputs_of(step)
+            for reader in self.readers.get(step.slot, ()):
+                slots[reader.slot].inputs = self.inputs_of(reader)
+        return values
+
+    def taken(self) -> list[int]:
+        """Return the numbers of what something else holds or has changed."""
+        tensors, values, nodes = self.tensors, self.values, self.nodes
+        of_values, of_nodes = self.counts
+        checks: list[Iterable[Any]] = [
+            map(_is_used, map(getrefcount, tensors)),
+            map(ne, map(getrefcount, values), of_values),
+            map(ne, map(getrefcount, nodes), of_nodes),
+            map(is_not, map(_raw_of, tensors), values),
+            map(is_not, map(_node_of, tensors), nodes),
+        ]
+        if any(map(_storage_of, tensors)):
+            checks.append([x.storage is not None for x in tensors])
+        if any(map(getweakrefcount, tensors)):
+            checks.append(map(getweakrefcount, tensors))
+        if any(map(_state_of, nodes)):
+            checks.append([node.state is not None for node in nodes])
+        every = range(len(nodes))
+        return sorted({k for check in checks for k in compress(every, check)})
+
+
+def free_node(node: Node, leaves: tuple[Any, ...], type: Any) -> None:
+    """Drop the equation of a Node: a later backward through it is an error."""
+    node.type = type
+    node.op = FREED
+    node.inputs = leaves
+    node.saved = None
+    if node.outs is not None or node.stamp is not None:
+        node.outs = node.stamp = None
