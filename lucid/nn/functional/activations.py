@@ -6,6 +6,8 @@ the input.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.nn.functional.arguments import as_real, check_choice, check_number
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import aliases, public_function
+from lucid.ops.core.arguments import aliases, clear_errors, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import conditional
@@ -63,9 +65,24 @@ def inplace_variant(function: Callable[..., Any], name: str) -> Callable[..., An
             raise ArgumentError(f"{name}: {facts}")
         return method(input, *args, **kwargs)
 
-    write.__name__ = write.__qualname__ = name
-    write.__doc__ = f"`{name[:-1]}` in place: the result is stored in the tensor itself."
-    write.__wrapped__ = function  # type: ignore[attr-defined]  # the signature is its
+    return write
+
+
+def writes_input(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `relu_` of `relu`: the call with `inplace=True`, which is no parameter of its own."""
+
+    @clear_errors
+    @functools.wraps(function)
+    def write(*args: Any, **kwargs: Any) -> Any:
+        return function(*signature.bind(*args, **kwargs).args, inplace=True)
+
+    plain = inspect.signature(function)
+    signature = plain.replace(parameters=[*plain.parameters.values()][:-1])  # `inplace` is the last
+    name = function.__name__ + "_"
+    for call in (write, write.__wrapped__):  # type: ignore[attr-defined]
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = f"`{name[:-1]}` in place: the result is stored in the tensor itself."
+        call.__signature__ = signature  # type: ignore[attr-defined]
     return write
 
 
@@ -384,11 +401,11 @@ def gumbel_softmax(
     return chosen - soft.detach() + soft
 
 
-relu_ = public("nn.functional")(inplace_variant(relu, "relu_"))
-hardtanh_ = public("nn.functional")(inplace_variant(hardtanh, "hardtanh_"))
-threshold_ = public("lucid", "nn.functional")(inplace_variant(threshold, "threshold_"))
-leaky_relu_ = public("nn.functional")(inplace_variant(leaky_relu, "leaky_relu_"))
-rrelu_ = public("lucid", "nn.functional")(inplace_variant(rrelu, "rrelu_"))
-elu_ = public("nn.functional")(inplace_variant(elu, "elu_"))
-selu_ = public("lucid", "nn.functional")(inplace_variant(selu, "selu_"))
-celu_ = public("lucid", "nn.functional")(inplace_variant(celu, "celu_"))
+relu_ = public("nn.functional")(writes_input(relu))
+hardtanh_ = public("nn.functional")(writes_input(hardtanh))
+threshold_ = public("lucid", "nn.functional")(writes_input(threshold))
+leaky_relu_ = public("nn.functional")(writes_input(leaky_relu))
+rrelu_ = public("lucid", "nn.functional")(writes_input(rrelu))
+elu_ = public("nn.functional")(writes_input(elu))
+selu_ = public("lucid", "nn.functional")(writes_input(selu))
+celu_ = public("lucid", "nn.functional")(writes_input(celu))
