@@ -10,7 +10,6 @@ from lucid.errors import ShapeError
 from lucid.ir.types import broadcast_shapes
 from lucid.ops.core.promote import as_tensor, promote, to_floating
 from lucid.ops.linalg.matrices import check_matrix
-from lucid.tape.node import GRAD
 
 
 def as_matrix(name: str, x: Any, square: bool = True) -> Any:
@@ -51,11 +50,6 @@ def expand_batch(x: Any, outer: tuple[int, ...], kept: int = 2) -> Any:
     """Expand the batch axes of `x` to `outer`; its last `kept` axes stay."""
     shape = (*outer, *x.shape[x.ndim - kept :])
     return x if x.shape == shape else x.expand(shape)
-
-
-def requires_derivative(x: Any) -> bool:
-    """True if `x` is recorded for a derivative."""
-    return x.node is not None and bool(x.node.flags & GRAD)
 
 
 def cutoff(values: Any, shape: tuple[int, ...], atol: Any, rtol: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lucid.errors import ArgumentError
-from lucid.linalg.arguments import as_matrix, cutoff, requires_derivative
+from lucid.linalg.arguments import as_matrix, cutoff
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import cast
 from lucid.ops.elementwise.conditional import where
@@ -17,6 +17,7 @@ from lucid.ops.linalg.known_derivatives import PrecomputedPinv
 from lucid.ops.linalg.matrices import hermitian_part
 from lucid.ops.shape.diagonals import tril, triu
 from lucid.tape.bind import bind
+from lucid.tape.conversion import needs_grad
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -64,7 +65,7 @@ def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     cotangents, so symmetric functions of them have correct gradients.
     """
     A = with_lower_triangle("eigvalsh", input, UPLO)
-    return bind(Eigh(), A)[0] if requires_derivative(A) else bind(Eigvalsh(), A)
+    return bind(Eigh(), A)[0] if needs_grad(A) else bind(Eigvalsh(), A)
 
 
 @public_function("linalg")
@@ -80,7 +81,7 @@ def eig(input: Any) -> Eigenpairs:
 def eigvals(input: Any) -> Any:
     """The complex eigenvalues of a square matrix."""
     A = as_matrix("eigvals", input)
-    return bind(Eig(), A)[0] if requires_derivative(A) else bind(Eigvals(), A)
+    return bind(Eig(), A)[0] if needs_grad(A) else bind(Eigvals(), A)
 
 
 def check_driver(name: str, driver: Any) -> None:
@@ -107,7 +108,7 @@ def svdvals(A: Any, *, driver: Any = None) -> Any:
     """The singular values, descending; equal ones share their cotangents."""
     check_driver("svdvals", driver)
     A = as_matrix("svdvals", A, square=False)
-    return bind(Svd(), A)[1] if requires_derivative(A) else bind(Svdvals(), A)
+    return bind(Svd(), A)[1] if needs_grad(A) else bind(Svdvals(), A)
 
 
 @public_function("linalg")

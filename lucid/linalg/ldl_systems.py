@@ -14,13 +14,13 @@ from lucid.linalg.arguments import (
     batch_shape,
     check_rows,
     expand_batch,
-    requires_derivative,
 )
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.decompositions.ldl import LdlFactor, LdlSolve
 from lucid.tape.bind import bind
+from lucid.tape.conversion import needs_grad
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -39,7 +39,7 @@ class LDLFactorEx(NamedTuple):
 
 def ldl_factors(name: str, A: Any, hermitian: Any, checked: Any) -> Any:
     A = as_matrix(name, A)
-    if requires_derivative(A):
+    if needs_grad(A):
         raise LinAlgError(f"{name}: not differentiable; use linalg.solve, or detach() the matrix")
     packed, pivots, info = bind(LdlFactor(bool(hermitian)), A)
     if checked:
@@ -78,7 +78,7 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     if pivots.dtype.kind not in "iu" or pivots.shape != LD.shape[:-1]:
         facts = f"pivots {pivots.type} for a matrix of {LD.shape}; use those from ldl_factor"
         raise ShapeError(f"ldl_solve: {facts}")
-    if requires_derivative(LD):
+    if needs_grad(LD):
         raise LinAlgError("ldl_solve: not differentiable in LD; detach() it")
     check_rows("ldl_solve", LD, B)
     outer = batch_shape("ldl_solve", LD, B)

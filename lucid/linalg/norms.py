@@ -11,17 +11,12 @@ from lucid.linalg.eigenvalues import svdvals
 from lucid.linalg.solving import inv
 from lucid.ops.core.arguments import number, public_function
 from lucid.ops.core.axes import canonicalize_axis, resolve_alias
-from lucid.ops.core.promote import cast, to_floating
 from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import reduced_axes, restore_axes
-from lucid.ops.reduce.statistics import order_of, p_norm
+from lucid.ops.reduce.statistics import norm_operand, order_of, p_norm
 from lucid.ops.shape.shaping import movedim
 
 ORDERS = ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2)
-
-
-def to_dtype(x: Any, dtype: Any) -> Any:
-    return to_floating(x) if dtype is None else cast(to_floating(x), dtype)
 
 
 @public_function("linalg")
@@ -41,7 +36,7 @@ def vector_norm(
     >>> lucid.linalg.vector_norm(lucid.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
     Tensor([5., 0.])
     """
-    x = to_dtype(input, dtype)
+    x = norm_operand("vector_norm", input, dtype)
     axes = reduced_axes("vector_norm", x.ndim, dim, axis)
     y = p_norm(x, order_of("vector_norm", ord), axes)
     keep = keepdim if keepdims is None else keepdims
@@ -65,7 +60,7 @@ def matrix_norm(
     >>> lucid.linalg.matrix_norm(lucid.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
     Tensor(6.)
     """
-    A = to_dtype(input, dtype)
+    A = norm_operand("matrix_norm", input, dtype)
     rows, columns = two_axes(A, dim if axis is None else axis)
     keep = keepdim if keepdims is None else keepdims
     ord = number("matrix_norm", "ord", ord)
@@ -111,7 +106,7 @@ def norm(
     keepdims: Any = None,
 ) -> Any:
     """The 2-norm of all elements, or a vector or matrix norm, depending on `ord` and `dim`."""
-    A = to_dtype(input, dtype)
+    A = norm_operand("norm", input, dtype)
     dim = resolve_alias("norm", ("dim", dim), ("axis", axis))
     keep = keepdim if keepdims is None else keepdims
     given = (dim,) if isinstance(dim, int) else dim

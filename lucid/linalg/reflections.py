@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid.errors import LinAlgError, ShapeError
-from lucid.linalg.arguments import as_matrix, batch_shape, expand_batch, requires_derivative
+from lucid.linalg.arguments import as_matrix, batch_shape, expand_batch
 from lucid.linalg.solving import solve_triangular
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, promote
@@ -22,6 +22,7 @@ from lucid.ops.linalg.decompositions.factorizations import Geqrf
 from lucid.ops.linalg.matrices import constant_like
 from lucid.ops.shape.diagonals import tril, triu
 from lucid.tape.bind import bind
+from lucid.tape.conversion import needs_grad
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -96,6 +97,6 @@ def geqrf(input: Any) -> GeqrfResult:
     It is not differentiable, as in PyTorch; `linalg.qr` is.
     """
     A = as_matrix("geqrf", input, square=False)
-    if requires_derivative(A):
+    if needs_grad(A):
         raise LinAlgError("geqrf: not differentiable; use linalg.qr, or detach() the matrix")
     return GeqrfResult(*bind(Geqrf(), A))

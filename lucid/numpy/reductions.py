@@ -9,9 +9,9 @@ from typing import Any
 from lucid.errors import ShapeError
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import complexes, conditional, rounding
+from lucid.ops.elementwise import conditional, rounding
 from lucid.ops.index import lookup
-from lucid.ops.reduce import extrema, integrals, sorting
+from lucid.ops.reduce import covariance, extrema, integrals, sorting
 from lucid.ops.reduce.reduction import reduced_axes
 from lucid.ops.shape import creation, diagonals, joining, shaping
 from lucid.tape.node import Traced
@@ -277,15 +277,23 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return cast(as_tensor(a) != 0, "int64").sum(axis=axis, keepdims=keepdims)
 
 
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Any:
     x = shaping.atleast_2d(to_floating(m))
     x = x if rowvar or x.shape[0] == 1 else x.t()
     if y is not None:
         other = shaping.atleast_2d(to_floating(y))
         x = joining.concatenate([x, other if rowvar or other.shape[0] == 1 else other.t()], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
-    x = x - x.mean(axis=1, keepdims=True)
-    return shaping.squeeze(x @ complexes.conj(x.t()) / float(x.shape[1] - ddof))
+    found = covariance.cov(x, correction=ddof, fweights=fweights, aweights=aweights)
+    return shaping.squeeze(found)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
@@ -300,7 +308,7 @@ def cumulative(function: Any) -> Any:
     """cumsum, cumprod: (a, axis, dtype, out), over the flattened array by default."""
 
     def run(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
-        a = shaping.ravel(as_tensor(a)) if axis is None else as_tensor(a)
+        a = shaping.ravel(as_tensor(a)) if axis is None else shaping.atleast_1d(as_tensor(a))
         return function(a, 0 if axis is None else axis, dtype=dtype or widened(a))
 
     return run

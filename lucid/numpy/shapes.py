@@ -317,7 +317,7 @@ def argsort(
     stable: Any = True,
     descending: bool = False,
 ) -> Any:
-    a = as_tensor(a)
+    a = shaping.atleast_1d(as_tensor(a))
     a, axis = (shaping.ravel(a), 0) if axis is None else (a, axis)
     return sorting.argsort(a, axis, stable=True, descending=descending)
 

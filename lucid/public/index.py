@@ -747,7 +747,7 @@ NUMPY: dict[str, str] = {
     "ops.elementwise.arithmetic": (
         "absolute:abs add copysign divide multiply negative positive sign:sgn subtract"
     ),
-    "ops.elementwise.blending": "fmax fmin heaviside",
+    "ops.elementwise.blending": "fmax fmin",
     "ops.elementwise.closeness": "allclose isclose",
     "ops.elementwise.complexes": "conjugate:conj imag real",
     "ops.elementwise.conditional": "maximum minimum where",

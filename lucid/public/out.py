@@ -118,9 +118,8 @@ def store(name: str, result: Any, out: Any) -> Any:
         return out
     if not isinstance(out, (tuple, list)) or len(out) != len(result):
         raise ArgumentError(f"{name}: out must be a tuple of {len(result)} tensors")
-    for y, target in zip(result, out):
-        store_one(name, y, target)
-    return result._make(out) if hasattr(result, "_make") else type(result)(out)
+    stored = [store(name, y, target) for y, target in zip(result, out)]
+    return result._make(stored) if hasattr(result, "_make") else type(result)(stored)
 
 
 def store_one(name: str, result: Any, out: Any) -> None:

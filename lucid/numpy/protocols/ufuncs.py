@@ -11,7 +11,7 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.numpy.protocols.declared import declared_counterpart
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import arithmetic, complexes, conditional, rounding
+from lucid.ops.elementwise import arithmetic, blending, complexes, conditional, rounding
 from lucid.ops.linalg import contraction
 from lucid.ops.reduce import cumulative, extrema, reduction
 from lucid.ops.shape import shaping
@@ -22,6 +22,10 @@ from lucid.tensors import mutation
 
 def fabs(x: Any) -> Any:
     return arithmetic.abs(to_floating(x))
+
+
+def heaviside(x1: Any, x2: Any) -> Any:
+    return blending.heaviside(to_floating(x1), to_floating(x2))
 
 
 def rint(x: Any) -> Any:
@@ -60,6 +64,7 @@ def vecmat(x1: Any, x2: Any) -> Any:
 ADAPTERS: dict[np.ufunc, Callable[..., Any]] = {
     np.divmod: divmod,
     np.fabs: fabs,
+    np.heaviside: heaviside,
     np.modf: modf,
     np.matvec: matvec,
     np.rint: rint,

@@ -99,7 +99,7 @@ def ignore_nan(chosen: Any, x: Any, other: Any) -> Any:
     return where(x != x, other, where(other != other, x, chosen))
 
 
-@public_function("lucid", "Tensor", inplace=True, numpy="heaviside")
+@public_function("lucid", "Tensor", inplace=True)
 def heaviside(input: Any, values: Any) -> Any:
     """0 below 0, 1 above and `values` where `input` is 0, elementwise. The derivative is 0.
 

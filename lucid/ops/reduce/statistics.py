@@ -281,7 +281,7 @@ def norm(
     >>> lucid.norm(lucid.tensor([3.0, 4.0]))
     Tensor(5.)
     """
-    x = to_floating(input) if dtype is None else as_tensor(input, dtype)
+    x = norm_operand("norm", input, dtype)
     if isinstance(p, str) and p == "nuc":
         from lucid.linalg import matrix_norm
 
@@ -292,6 +292,16 @@ def norm(
     y = p_norm(x, p, axes)
     keep = keepdim if keepdims is None else keepdims
     return restore_axes(y, x, axes) if keep else y
+
+
+def norm_operand(name: str, x: Any, dtype: Any) -> Any:
+    """Return the operand of a norm in its dtype; one that drops imaginary parts is refused."""
+    x = to_floating(x)
+    y = x if dtype is None else cast(x, dtype)
+    if x.dtype.kind == "c" and y.dtype.kind != "c":
+        facts = f"dtype={y.dtype} of complex numbers would drop their imaginary parts"
+        raise DTypeError(f"{name}: {facts}; give a complex dtype")
+    return y
 
 
 def order_of(name: str, p: Any) -> float:
