@@ -297,6 +297,7 @@ ROWS = [
         [
             bad(ArgumentError, "matrix norms", real(2, 2), "max"),
             bad(AxisError, "axis 2", real(2), 2, 2),
+            bad(DTypeError, "imaginary parts", complex_(2), dtype="float64"),
         ],
     ),
 ]

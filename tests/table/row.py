@@ -156,8 +156,10 @@ def filled(c: Call, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, A
 
 
 def rows() -> list[Row]:
-    """The whole table: the ROWS of every module."""
-    return [row for found in collected("ROWS") for row in found]
+    """The whole table: the ROWS of every module, with their MORE_CALLS."""
+    more = {name: calls for found in collected("MORE_CALLS") for name, calls in found.items()}
+    found = [row for rows in collected("ROWS") for row in rows]
+    return [replace(row, calls=[*row.calls, *more.pop(row.name, ())]) for row in found]
 
 
 def describe(value: Any) -> str:

@@ -363,6 +363,14 @@ def test_in_a_tensor_made_inside_a_jitted_function(case):
         check(f(lucid.tensor(case[1])), case)
 
 
+@every_case
+def test_in_a_tensor_made_inside_a_mapped_function(case):
+    examples = lucid.tensor(np.stack([case[1], case[1]]))
+    found = lucid.vmap(lambda x: call(x.clone(), case))(examples)
+    for x in found:
+        check(x, case)
+
+
 @pytest.mark.parametrize("case", SHAPE_CASES, ids=[case[0] for case in SHAPE_CASES])
 def test_of_another_shape(case):
     x = lucid.tensor(case[1])

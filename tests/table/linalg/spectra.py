@@ -7,11 +7,13 @@ import math
 import numpy as np
 import scipy.linalg
 
-from lucid.errors import ArgumentError, AxisError, LinAlgError, ShapeError
+from lucid.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 from tests.cases.case import Arg, complex_, integer, real
 from tests.cases.linalg import complex_matrix, each, hermitian, matrix
 from tests.table.linalg.systems import NOT_MATRIX, NOT_SQUARE, SYMMETRIC, zeros
 from tests.table.row import Row, bad, call
+
+DROPS_IMAGINARY_PARTS = bad(DTypeError, "imaginary parts", complex_(2, 2), dtype="float64")
 
 
 def spread(*shape: int):
@@ -182,6 +184,7 @@ ROWS = [
             bad(ArgumentError, "ord=3", real(2, 2), 3),
             bad(AxisError, "axis 0 appears twice", real(2, 2), 1, (0, 0)),
             bad(AxisError, "two axes", real(2, 2), 1, 0),
+            DROPS_IMAGINARY_PARTS,
         ],
     ),
     Row(
@@ -199,6 +202,7 @@ ROWS = [
         ],
         refused=[
             bad(AxisError, "axis 3", real(2), 2, 3),
+            DROPS_IMAGINARY_PARTS,
             bad(ArgumentError, "not a number", real(2), "nuc"),
         ],
     ),
@@ -216,6 +220,7 @@ ROWS = [
         ],
         refused=[
             bad(ShapeError, "needs 1 or 2 axes", real(2, 2, 2), 1),
+            DROPS_IMAGINARY_PARTS,
             bad(ArgumentError, "ord='max'", real(2, 2), "max"),
         ],
     ),
