@@ -303,14 +303,14 @@ def gemm_epilogue() -> Kernel:
 def _kernels() -> dict[str, Kernel]:
     text = (Path(__file__).parent / "native" / "blas.ll").read_text()
     names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "gemm_epilogue"]
-    return kernel.load(names, text, key=text.encode())
+    return kernel.load(names, text, key=text.encode(), optimize=False)
 
 
 @once
 def _caller(count: int) -> Kernel:
     """A kernel that calls a Fortran routine with `count` addresses, each with its stride."""
     text = _caller_text(count)
-    return kernel.load(["fortran"], text, key=text.encode())["fortran"]
+    return kernel.load(["fortran"], text, key=text.encode(), optimize=False)["fortran"]
 
 
 def _caller_text(count: int) -> str:

@@ -39,14 +39,15 @@ def load(
     source: object,
     key: bytes | None = None,
     imports: Mapping[str, int] | None = None,
+    optimize: bool = True,
 ) -> dict[str, Kernel]:
     """Load the named kernels of LLVM IR text, a tuple of texts to link, or a function of either.
 
     With a key, which must determine the text, the object code is looked up in the disk cache, and
     a function `source` is called only on a miss. `imports` gives addresses for names that the text
-    declares and that are not functions of libc.
+    declares and that are not functions of libc. `optimize` is that of `codegen.compile_object`.
     """
-    request = Request(tuple(names), source, key, imports)
+    request = Request(tuple(names), source, key, imports, optimize)
     library = load_library(request)
     return kernels_in(library, request)
 
@@ -58,6 +59,7 @@ class Request(NamedTuple):
     source: object
     key: bytes | None = None
     imports: Mapping[str, int] | None = None
+    optimize: bool = True
 
 
 def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
@@ -67,17 +69,12 @@ def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
 
 
 def _load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
-    found = [find(request) for request in requests]
-    missing = [request for request, library in zip(requests, found) if library is None]
-    texts = [texts_of(request.source) for request in missing]  # emitted by this thread
-    codes = iter(_compile_all(texts))
-    libraries = [
-        _store(request, next(codes)) if library is None else library
-        for request, library in zip(requests, found, strict=True)
-    ]
-    return [
-        kernels_in(library, request) for request, library in zip(requests, libraries, strict=True)
-    ]
+    libraries = {i: library for i, request in enumerate(requests) if (library := find(request))}
+    missing = {i: request for i, request in enumerate(requests) if i not in libraries}
+    texts = [texts_of(request.source) for request in missing.values()]  # emitted by this thread
+    compiled = _compile_all(list(missing.values()), texts)
+    libraries |= zip(missing, compiled, strict=True)
+    return [kernels_in(libraries[i], request) for i, request in enumerate(requests)]
 
 
 def kernels_in(library: Library, request: Request) -> dict[str, Kernel]:
@@ -95,7 +92,7 @@ def load_library(request: Request) -> Library:
         library = find(request)
         if library is not None:
             return library
-        return _store(request, codegen.compile_object(*texts_of(request.source)))
+        return _compile(request, texts_of(request.source))
 
 
 def find(request: Request) -> Library | None:
@@ -109,7 +106,8 @@ def find(request: Request) -> Library | None:
         return None  # not the code of this key: compile again
 
 
-def _store(request: Request, code: bytes) -> Library:
+def _compile(request: Request, texts: tuple[object, ...]) -> Library:
+    code = codegen.compile_object(*texts, optimize=request.optimize)
     library = Library(code, request.names, request.imports)
     if request.key is not None:
         cache.put(cache.key(request.key), code)
@@ -121,10 +119,10 @@ def texts_of(source: object) -> tuple[object, ...]:
     return source if isinstance(source, tuple) else (source,)
 
 
-def _compile_all(texts: list[tuple[object, ...]]) -> list[bytes]:
+def _compile_all(requests: list[Request], texts: list[tuple[object, ...]]) -> list[Library]:
     if len(texts) < 2:
-        return [codegen.compile_object(*text) for text in texts]
+        return list(map(_compile, requests, texts))
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda text: codegen.compile_object(*text), texts))
+        return list(pool.map(_compile, requests, texts))

@@ -162,7 +162,7 @@ done:
 
 ; True if the object is a native, aligned, C-contiguous ndarray of the type and shape of the spec.
 ; spec: 0 type number  1 flags that must be set  2 ndim  3.. dimensions
-define internal i1 @fits(ptr %object, ptr %spec) nounwind {
+define internal i1 @fits(ptr %object, ptr %spec) nounwind alwaysinline {
 entry:
   %type = call ptr @pointer_field(ptr %object, i64 1)
   %is_array = icmp eq ptr %type, @lucid_array_type
@@ -210,7 +210,7 @@ no:
   ret i1 false
 }
 
-define internal i1 @bind_inputs(ptr %plan, ptr %frame, ptr %args) nounwind {
+define internal i1 @bind_inputs(ptr %plan, ptr %frame, ptr %args) nounwind alwaysinline {
 entry:
   %n = call i64 @field(ptr %plan, i64 8)
   %specs = call ptr @pointer_field(ptr %plan, i64 10)
@@ -240,7 +240,7 @@ no:
 }
 
 ; Create an array of NumPy; a large one in memory that earlier ones have freed.
-define internal ptr @new_output(ptr %dtype, i32 %rank, ptr %dims, i1 %large) nounwind {
+define internal ptr @new_output(ptr %dtype, i32 %rank, ptr %dims, i1 %large) nounwind alwaysinline {
 entry:
   br i1 %large, label %enter, label %create
 enter:
@@ -267,7 +267,7 @@ fail:
 
 ; spec: 0 the input whose memory it reuses, -1 for a new array, -2 for a large one  1 dtype  2 ndim
 ;       3.. dimensions
-define internal i1 @bind_outputs(ptr %plan, ptr %frame, ptr %args, ptr %outputs) nounwind {
+define internal i1 @bind_outputs(ptr %plan, ptr %frame, ptr %args, ptr %outputs) nounwind alwaysinline {
 entry:
   %n = call i64 @field(ptr %plan, i64 9)
   %specs = call ptr @pointer_field(ptr %plan, i64 11)

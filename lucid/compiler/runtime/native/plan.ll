@@ -126,7 +126,7 @@ define internal i64 @lucid_check(ptr %frame) nounwind {
 }
 
 ; Apply the patches [begin, end).
-define internal void @patch(ptr %frame, i64 %begin, i64 %end) nounwind {
+define internal void @patch(ptr %frame, i64 %begin, i64 %end) nounwind alwaysinline {
 entry:
   %plan = call ptr @pointer_field(ptr %frame, i64 1)
   %patches = call ptr @pointer_field(ptr %plan, i64 5)
