@@ -12,7 +12,7 @@ from lucid.public.declare import public
 from lucid.public.lazy import defined_in
 from lucid.support.source import at_line
 
-POSITION = re.compile(r"   \[[^\]]+\]$")
+POSITION = r"   \[[^\]]+\]$"
 
 
 class LucidError(Exception):
@@ -23,7 +23,7 @@ class LucidError(Exception):
 
     def __init__(self, message: object = "") -> None:
         text = str(message)
-        super().__init__(text if POSITION.search(text) else text + at_line())
+        super().__init__(text if re.search(POSITION, text) else text + at_line())
 
 
 class ShapeError(LucidError, ValueError):

@@ -32,7 +32,7 @@ def load_or_compile(graph: Graph, into: Mapping[int, int] | None, budget: int | 
     found = None if key is None else program_cache.load(key, graph)
     if found is not None:
         return found
-    threads.compile_in_background()
+    threads.prepare()
     from lucid.compiler.passes.pipeline import lower_graph
 
     executable = lower_graph(graph, into, budget).finish()

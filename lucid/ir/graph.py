@@ -15,8 +15,6 @@ import numpy as np
 from lucid.ir.types import Type
 from lucid.public.declare import public
 from lucid.support.caches import cached_property
-from lucid.support.folding import folded_text
-from lucid.support.markup import colored, graph_html, is_color_terminal
 from lucid.support.source import Source
 
 if TYPE_CHECKING:
@@ -195,11 +193,18 @@ class Graph:
 
     def show(self, color: bool | None = None, fold: int = 0) -> None:
         """Print the text, by default in color on a terminal; fold=2 has a line for `blocks.0`."""
+        from lucid.support.folding import folded_text
+        from lucid.support.markup import colored, is_color_terminal
+
         text = folded_text(str(self), fold) if fold else str(self)
         print(colored(text) if color or (color is None and is_color_terminal()) else text)
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:  # of IPython in a terminal
+        from lucid.support.markup import colored, is_color_terminal
+
         printer.text(colored(str(self)) if is_color_terminal() else str(self))
 
     def _repr_html_(self) -> str:
+        from lucid.support.markup import graph_html
+
         return graph_html(str(self))

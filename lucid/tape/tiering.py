@@ -45,11 +45,13 @@ class Tiering:
     enabled      whether eager code is counted and compiled
     threshold    the number of typical runs that make an entry hot
     compile      Graph -> native program, or None if everything is interpreted
+    load_cipher  () -> (keys' shape, words) -> (key, counter) -> random words, natively; or None
     """
 
     enabled = False
     threshold = 16
     compile: Callable[[Graph], Any] | None = None
+    load_cipher: Callable[[], Any] | None = None
 
 
 class Policy:

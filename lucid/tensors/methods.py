@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lucid.ops.elementwise import complexes, conditional
+from lucid.ops.elementwise import conditional
 from lucid.ops.index import subscript
 from lucid.ops.shape import copying, shaping
 from lucid.public import index
-from lucid.public.lazy import Home, homes, load
+from lucid.public.lazy import Home, LazyModule, homes, load
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import InPlaceOperators, in_place
 from lucid.tensors.properties import Attributes, Casts
@@ -52,8 +52,10 @@ def ufunc_of(home: Home) -> np.ufunc:
 
 if TYPE_CHECKING:
     from lucid import _DeclaredMethods as DeclaredMethods
+    from lucid.ops.elementwise import complexes
     from lucid.tensors.tensor import Tensor
 else:
+    complexes = LazyModule("lucid.ops.elementwise.complexes")
 
     class DeclaredMethods(Traced):
         """The methods that `@public` declares, imported when they are first used."""

@@ -9,14 +9,18 @@ from lucid.ir.types import Type
 from lucid.ops.core.arguments import accepts_device, check_device
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import cast
-from lucid.ops.index.functional_update import IndexUpdate
-from lucid.ops.shape import copying, creation
+from lucid.ops.shape import copying
+from lucid.public.lazy import LazyModule
 from lucid.tape import node as tape
 from lucid.tape.node import Traced
 from lucid.tape.views import layout
 
 if TYPE_CHECKING:
+    from lucid.ops.index.functional_update import IndexUpdate
+    from lucid.ops.shape import creation
     from lucid.tensors.tensor import Tensor
+else:
+    creation = LazyModule("lucid.ops.shape.creation")
 
 
 class Size(int):
@@ -129,6 +133,8 @@ class Attributes(Traced):
     @property
     def at(self) -> IndexUpdate:
         """Updated copies: `x.at[i].set(y)`, `add`, `multiply`, `min`, `max`, ..., as in JAX."""
+        from lucid.ops.index.functional_update import IndexUpdate
+
         return IndexUpdate(self)
 
     @property

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.func.mapping.levels import read_value
 from lucid.support.source import caller
 from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local
@@ -42,6 +41,8 @@ class Values(Traced):
     def array(self, what: str = "this") -> np.ndarray:
         """Return the ndarray, or raise an error if there is none; all reads by Python end here."""
         if self.raw is None:
+            from lucid.func.mapping.levels import read_value
+
             return read_value(self, what)
         if is_recording():
             return local.recorder.on_value_read(self, what, caller())

@@ -75,7 +75,10 @@ def imported_by(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
                     inside = origin == "lucid" and is_module(alias.name)
                     yield node.lineno, f"lucid.{alias.name}" if inside else origin
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                continue
+                for other in node.orelse:
+                    yield from imported_by(ast.Module([other], []), package)
+            case ast.Call(func=ast.Name(id="LazyModule"), args=[ast.Constant(value=str(origin))]):
+                yield node.lineno, origin
             case _:
                 yield from imported_by(node, package)
 

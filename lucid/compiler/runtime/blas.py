@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import glob
-import importlib.util
 import math
 import os
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,7 +39,7 @@ MAX_UNPACKED = 10**6  # the most multiplications (m n k) that OpenBLAS does with
 MIN_PACKED = 2**27  # multiplications from which packing pays
 UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
 CALL_NS = 100
-_opening = new_lock()
+_opening, _loading = new_lock(), new_lock()
 GEMV_TILE_BYTES = 1 << 18
 BYTES_PER_NS = 60.0
 FLOPS_PER_NS = {"f4": 90.0, "f8": 45.0}
@@ -136,7 +134,9 @@ def _add_gemm(
     cost = CALL_NS + flops / FLOPS_PER_NS[code]
     extent = product.batch * down * across
     name = f"gemm_{code}"
-    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
+    builder.call(
+        product_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product)
+    )
 
 
 def _add_gemv(
@@ -157,7 +157,9 @@ def _add_gemv(
     args += product.batches
     cost = CALL_NS + tile * k * size / BYTES_PER_NS
     name, extent = f"gemv_{code}", product.batch * tiles
-    builder.call(_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product))
+    builder.call(
+        product_kernels()[name], args, extent, cost, label=label, traffic=traffic_of(product)
+    )
 
 
 def _transposed(product: Product) -> Product:
@@ -250,9 +252,13 @@ def has_unpacked_gemm() -> bool:
 @once
 def _library() -> ctypes.CDLL | None:
     """The OpenBLAS in SciPy's wheels, set to one thread; None if SciPy uses another BLAS."""
-    spec = importlib.util.find_spec("scipy")
-    folder = Path(spec.origin).parent.parent if spec and spec.origin else Path()
-    found = sorted(glob.glob(str(folder / "scipy.libs" / "libscipy_openblas-*.so")))
+    from glob import glob
+    from importlib.util import find_spec
+
+    spec = find_spec("scipy")
+    origin = spec.origin if spec and spec.origin else ""
+    folder = os.path.join(os.path.dirname(os.path.dirname(origin)), "scipy.libs")
+    found = sorted(glob(os.path.join(folder, "libscipy_openblas-*.so")))
     if not found:
         return None
     with _one_thread_in_environment():
@@ -296,12 +302,30 @@ def _bits(code: str, value: float) -> int:
 
 def gemm_epilogue() -> Kernel:
     """The kernel that multiplies a block of rows and runs another kernel on it right away."""
-    return _kernels()["gemm_epilogue"]
+    return product_kernels()["gemm_epilogue"]
+
+
+def prepare() -> None:
+    """Load the kernels of products on a thread, while others are compiled."""
+    name = "lucid-compile-products"
+    if not _kernels.cache_info().currsize and all(t.name != name for t in threading.enumerate()):
+        threading.Thread(target=_try_to_load, name=name).start()
+
+
+def _try_to_load() -> None:
+    with contextlib.suppress(Exception):
+        product_kernels()  # else its next caller tries again, and raises the error
+
+
+def product_kernels() -> dict[str, Kernel]:
+    """The kernels of `native/blas.ll`, by name; waits for the thread that loads them."""
+    with _loading:
+        return _kernels()
 
 
 @once
 def _kernels() -> dict[str, Kernel]:
-    text = (Path(__file__).parent / "native" / "blas.ll").read_text()
+    text = kernel.native_text("blas.ll")
     names = ["gemm_f4", "gemm_f8", "gemv_f4", "gemv_f8", "gemm_epilogue"]
     return kernel.load(names, text, key=text.encode(), optimize=False)
 

@@ -1,8 +1,10 @@
 """LLVM IR text in, optimized object code for this machine out.
 
 Types are known when a kernel is emitted, so Numba is not needed here: the text goes through LLVM's
-O3 pipeline (loop and SLP vectorization) for the host CPU. Text that is written by hand, such as the
-runtime's, needs no passes: inlining what it marks takes 1 ms, O3 150 ms, and the code is as fast.
+O2 pipeline (loop and SLP vectorization) for the host CPU. O3 would copy loops for each outcome of
+their conditions, which makes no kernel faster and those of convolutions half again as long to
+compile. Text that is written by hand, such as the
+runtime's, needs no passes: inlining what it marks takes 1 ms, all passes 150 ms, for equal code.
 Object code is plain bytes, which `cache` stores on disk and `loader` maps into the process.
 """
 
@@ -16,8 +18,8 @@ from typing import Any
 from lucid.support.locks import fork_waits
 
 VERSION = 3  # version of this module, part of every cache key
-FLAGS = "O3 loop-vectorize slp-vectorize pic small"
-LEVEL = 3  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
+FLAGS = "O2 loop-vectorize slp-vectorize pic small"
+LEVEL = 2  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
 
 _local = threading.local()  # a target machine belongs to one thread
 
@@ -71,10 +73,26 @@ def _optimized(machine: Any, sources: tuple[object, ...], level: int) -> Any:
     _run(builder.getModulePassManager(), first, builder)
     if not level:
         return first
-    inliner = llvm.create_new_module_pass_manager()  # for the vector functions that O3 introduced
-    inliner.add_always_inliner_pass()
-    _run(inliner, first, builder)
+    unused = _release_vector_functions(first)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()  # the vector functions that the vectorizer introduced
+    if unused:
+        passes.add_global_dead_code_eliminate_pass()
+    _run(passes, first, builder)
     return first
+
+
+def _release_vector_functions(module: Any) -> bool:
+    """Let functions that were kept for the vectorizer alone be removed; True if there are any.
+
+    The list that keeps them is `@llvm.compiler.used`; under another name it keeps nothing.
+    """
+    try:
+        kept = module.get_global_variable("llvm.compiler.used")
+    except NameError:
+        return False
+    kept.name, kept.linkage = "lucid.vector_functions", "internal"
+    return True
 
 
 def _run(passes: Any, module: Any, builder: Any) -> None:

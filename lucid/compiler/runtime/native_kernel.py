@@ -14,6 +14,7 @@ lives as long as any one of them: keep the Kernel, not just its address.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -114,6 +115,15 @@ def _compile(request: Request, texts: tuple[object, ...]) -> Library:
     return library
 
 
+def native_text(*files: str, **values: object) -> str:
+    """The text of files in `native/`, where `$NAME` stands for the value of that name."""
+    folder, parts = os.path.join(os.path.dirname(__file__), "native"), []
+    for name in files:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            parts.append(file.read())
+    return re.sub(r"\$(\w+)", lambda found: str(values[found[1]]), "\n".join(parts))
+
+
 def texts_of(source: object) -> tuple[object, ...]:
     source = source() if callable(source) else source
     return source if isinstance(source, tuple) else (source,)
@@ -124,5 +134,7 @@ def _compile_all(requests: list[Request], texts: list[tuple[object, ...]]) -> li
         return list(map(_compile, requests, texts))
     from concurrent.futures import ThreadPoolExecutor
 
+    longest = sorted(range(len(texts)), key=lambda i: -sum(len(str(text)) for text in texts[i]))
     with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
-        return list(pool.map(_compile, requests, texts))
+        jobs = {i: pool.submit(_compile, requests[i], texts[i]) for i in longest}
+        return [jobs[i].result() for i in range(len(texts))]

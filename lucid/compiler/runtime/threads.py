@@ -14,11 +14,9 @@ import contextlib
 import ctypes
 import os
 import signal
-import string
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
@@ -53,6 +51,7 @@ class _Process:
     """State of this process: the loaded runtime and the number of threads, once known."""
 
     runtime: Runtime | None = None
+    is_prepared = False
     threads = 0
 
 
@@ -77,16 +76,23 @@ def native() -> Runtime:
     """Return the runtime of this process, loaded on first use."""
     if _Process.runtime is None:
         with fork_waits, _lock:
-            _Process.runtime = _Process.runtime or _load()
+            _Process.runtime = _Process.runtime or _start(kernel.load_library(_request()))
     return _Process.runtime
 
 
-def compile_in_background() -> None:
-    """Compile the runtime on a thread, unless it is loaded or in the disk cache: it takes 70 ms.
+def prepare() -> None:
+    """Load the runtime if it is in the disk cache, else compile it on a thread: it takes 70 ms.
 
-    `native` waits for the thread, and tries again if it failed.
+    What needs it calls `native`, which waits for the thread, and tries again if it failed.
     """
-    if _Process.runtime is None and kernel.find(_request()) is None:
+    if _Process.is_prepared or _Process.runtime is not None:
+        return
+    _Process.is_prepared = True
+    with contextlib.suppress(Exception):
+        with fork_waits, _lock:
+            if library := kernel.find(_request()):
+                _Process.runtime = _start(library)
+                return
         threading.Thread(target=_try_to_load, name="lucid-compile-runtime").start()
 
 
@@ -100,8 +106,7 @@ def _request() -> kernel.Request:
     return kernel.Request(_FUNCTIONS, text, text.encode(), _numpy_addresses(), optimize=False)
 
 
-def _load() -> Runtime:
-    library = kernel.load_library(_request())
+def _start(library: Library) -> Runtime:
     runtime = Runtime(library)
     results.pool.load(library, _numpy_addresses()["lucid_set_memory_handler"])
     runtime.reset_pool()
@@ -139,7 +144,7 @@ def set_num_threads(n: int) -> None:
     if n < 1:
         raise ValueError(f"set_num_threads: got {n}, expected at least 1")
     _Process.threads = int(n)
-    if _Process.runtime is not None:  # else `_load` sets it
+    if _Process.runtime is not None:  # else `_start` sets it
         _Process.runtime.set_num_threads(_Process.threads)
 
 
@@ -162,9 +167,8 @@ def _initial_threads() -> int:
 
 
 def _text() -> str:
-    folder = Path(__file__).parent / "native"
-    text = "\n".join((folder / name).read_text() for name in _SOURCES)
-    return string.Template(text).substitute(
+    return kernel.native_text(
+        *_SOURCES,
         CLOCK_MONOTONIC=time.CLOCK_MONOTONIC,
         CLOCK_CHECK_NS=CLOCK_CHECK_NS,
         SIGNAL_CHECK_NS=SIGNAL_CHECK_NS,

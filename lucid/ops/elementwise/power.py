@@ -12,9 +12,7 @@ from lucid.ops.core.apply import binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_operand, as_tensor, result_type, to_floating
-from lucid.ops.elementwise.complexes import real
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.elementwise.exponential import log
 from lucid.public.declare import public
 from lucid.tape.node import Traced
 
@@ -61,6 +59,9 @@ class Pow(Elementwise):
     def partials(self, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
         if isinstance(b, NUMBER):
             return None if b == 0 else b * _scalar_power(a, b - 1), None
+        from lucid.ops.elementwise.complexes import real
+        from lucid.ops.elementwise.exponential import log
+
         if isinstance(a, NUMBER):
             return None, y * _scalar_log(a) if a else where(real(b) >= 0, 0.0, -y)
         base_zero = (a == 0) & (real(b) >= 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,14 @@ from lucid.ir.types import Type, broadcast_shapes
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Bilinear, align_batch_axes, conjugate, sum_to
 from lucid.ops.core.promote import as_tensor, promote
-from lucid.ops.linalg.einsum_path import contract
 from lucid.ops.shape.movement import Broadcast, Transpose
 from lucid.public.declare import public
 from lucid.support.caches import cached_property, memoize
 from lucid.tape.bind import bind
 from lucid.tape.fast_bind import bind_pair
 from lucid.tape.node import Traced
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # names of axes
 
 matrix_product = quiet(np.matmul)
 
@@ -169,6 +169,8 @@ class Einsum(Primitive):
 
     def eval(self, *xs: np.ndarray) -> np.ndarray:
         inputs, out = self.terms
+        from lucid.ops.linalg.einsum_path import contract
+
         y = contract(inputs, list(xs), out)
         return y.copy() if len(xs) == 1 and np.may_share_memory(y, xs[0]) else y
 
@@ -200,7 +202,7 @@ class Einsum(Primitive):
 
     def batch(self, n: int, batched: tuple[bool, ...], *xs: Any) -> Any:
         inputs, out = self.terms
-        fresh = next(letter for letter in ascii_letters if letter not in self.equation)
+        fresh = next(letter for letter in LETTERS if letter not in self.equation)
         terms = [fresh + term if b else term for term, b in zip(inputs, batched)]
         return bind_einsum(terms, fresh + out, *xs)
 
@@ -217,7 +219,7 @@ def canonical_einsum(inputs: tuple[str, ...], out: str) -> Einsum | Transpose | 
         return None if inputs[0] == out else Transpose(tuple(map(inputs[0].index, out)))
     names: dict[str, str] = {}
     for name in "".join(inputs):
-        names.setdefault(name, ascii_letters[len(names)])
+        names.setdefault(name, LETTERS[len(names)])
     table = str.maketrans(names)
     return Einsum(f"{','.join(inputs)}->{out}".translate(table))
 
@@ -272,7 +274,7 @@ def with_equation(operands: Sequence[Any]) -> tuple[Any, ...]:
         ]):  # fmt: skip
             facts = f"{axes!r} is not a list of axis numbers from 0 to 51"
             raise ShapeError(f"einsum: {facts}; or give an equation such as 'ij,jk->ik' first")
-        return "".join(["..." if i is Ellipsis else ascii_letters[i] for i in axes])
+        return "".join(["..." if i is Ellipsis else LETTERS[i] for i in axes])
 
     terms = ",".join([text(axes) for axes in pairs[1::2]])
     return (terms if last is None else f"{terms}->{text(last)}", *pairs[::2])
@@ -296,7 +298,7 @@ def parse_equation(equation: str, ndims: list[int]) -> tuple[list[str], str]:
         raise ShapeError(f"einsum: '{equation}' is not an equation like 'ij,jk->ik'")
     if len(terms) != len(ndims):
         raise ShapeError(f"einsum: '{equation}': {len(terms)} terms for {len(ndims)} operands")
-    spare = [letter for letter in ascii_letters if letter not in text]
+    spare = [letter for letter in LETTERS if letter not in text]
     extra = [ndim - len(term) + 1 for term, ndim in zip(terms, ndims) if "." in term]
     widest = "".join(spare[: max(extra, default=0)])
     for i, (term, ndim) in enumerate(zip(terms, ndims)):

@@ -8,7 +8,6 @@ the counter's high word separates drawing numbers from splitting a key and from 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -77,21 +76,12 @@ class RandomBits(Constant):
         return bind(self, *broadcast_unbatched(n, batched, key, counter))
 
 
-class NativeCipher:
-    """The cipher as native code: `load` returns it, or None if it is not available.
-
-    load    () -> (keys' shape, words) -> (key, counter) -> words
-    """
-
-    load: Callable[[], Any] | None = None
-
-
 def native_words(key: np.ndarray, counter: np.ndarray, size: int) -> np.ndarray | None:
     """Return `size` words for every key from native code, or None if NumPy must draw them."""
-    if not Tiering.enabled or NativeCipher.load is None or not size or 0 in key.shape:
+    if not Tiering.enabled or Tiering.load_cipher is None or not size or 0 in key.shape:
         return None
     cipher = table.entry(CIPHER, None)
-    build = cipher.program or cipher.count(size + CALL_OVERHEAD, NativeCipher.load)
+    build = cipher.program or cipher.count(size + CALL_OVERHEAD, Tiering.load_cipher)
     if build is None:
         return None
     entry = table.entry(DRAW_OF_SIZE, (size, key.shape))

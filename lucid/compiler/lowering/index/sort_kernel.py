@@ -6,7 +6,6 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import INLINE_NS
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime.kernel_table import TextKernel
+from lucid.compiler.runtime.native_kernel import native_text
 from lucid.ir.graph import Equation
 from lucid.ir.types import SHORT_NAMES, Type
 from lucid.support.caches import memoize
@@ -64,7 +64,6 @@ def resized(how: str, source: str, target: str) -> str:
 @memoize(maxsize=256)
 def sort_kernel(dtype: str, axes: int) -> TextKernel:
     """The kernel that sorts rows of a dtype, over `axes` other axes."""
-    text = (Path(__file__).parents[2] / "runtime" / "native" / "sort.ll").read_text()
     name, (key, lines) = f"sort_{dtype}_{axes}", key_of(dtype)
     width = int(key[1:])
     names = {
@@ -72,7 +71,7 @@ def sort_kernel(dtype: str, axes: int) -> TextKernel:
         "KEY_OF": lines, "SHORT": SHORT, "OFFSETS": offsets(axes), "AXES": axes,
         "NARROW": resized("trunc", "i64", key), "WIDEN": resized("zext", key, "i64"),
     }  # fmt: skip
-    return TextKernel(name, string.Template(text).substitute(names))
+    return TextKernel(name, native_text("sort.ll", **names))
 
 
 def offsets(axes: int) -> str:
