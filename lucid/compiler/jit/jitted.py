@@ -33,7 +33,6 @@ from lucid.ops.core.promote import Default
 from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.support.caches import new_cache
 from lucid.support.locks import new_lock
-from lucid.support.markup import table_html
 from lucid.tape.bind import bind
 from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, wrap
@@ -99,6 +98,8 @@ class Jitted(CallSignature, Generic[P, R]):
         return f"<jitted {self.name}>"
 
     def _repr_html_(self) -> str:
+        from lucid.support.markup import table_html
+
         paths = [path for found in list(self.paths.values()) for path in list(found)]
         rows = [
             (", ".join(str(x.type) for x in path.graph.inputs[:4]) + ", ..." * (

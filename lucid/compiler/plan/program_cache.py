@@ -26,7 +26,7 @@ from lucid.compiler.plan.executable import Check, Executable, Segment
 from lucid.compiler.plan.instructions import UNKNOWN, Address, Cell, Input, Output
 from lucid.compiler.plan.layout import Image
 from lucid.compiler.plan.plan import Plan
-from lucid.compiler.runtime import blas, cache
+from lucid.compiler.runtime import cache
 from lucid.compiler.runtime.loader import Library, LoadError
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.primitive import Primitive
@@ -264,6 +264,8 @@ class Origins:
             case "kernel", (key, name):
                 value = self.library(key, name)[name]
             case "routine", (name,):
+                from lucid.compiler.runtime import blas
+
                 value = blas.address(name)
             case "constant", (number,):
                 value = self.constants[number].ctypes.data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from lucid.public.declare import public
 from lucid.tape.node import wrap
 
 TERMS = 10  # summed directly before the Euler-Maclaurin remainder
-BERNOULLI = [Fraction(n, d) for n, d in (
+BERNOULLI = (  # numerators and denominators
     (1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510),
     (43867, 798), (-174611, 330),
-)]  # fmt: skip
+)  # fmt: skip
 
 
 class Zeta(FromScipy):
@@ -53,8 +52,8 @@ def zeta_grad_x(x: Any, q: Any) -> Any:
     above = x - 1.0
     total = total + power * (w * (logarithm / above + 1.0 / (above * above)) + 0.5 * logarithm)
     rising, log_slope, scaled = x, 1.0 / x, power / w
-    for j, number in enumerate(BERNOULLI, 1):
-        coefficient = float(number / math.factorial(2 * j))
+    for j, (numerator, denominator) in enumerate(BERNOULLI, 1):
+        coefficient = numerator / (denominator * math.factorial(2 * j))
         total = total + coefficient * rising * scaled * (logarithm - log_slope)
         for i in (2 * j - 1, 2 * j):
             rising, log_slope = rising * (x + float(i)), log_slope + 1.0 / (x + float(i))
