@@ -14,12 +14,15 @@ import numpy as np
 
 from lucid.ir.types import Type
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import cached_property
 from lucid.support.source import Source
 
 if TYPE_CHECKING:
     from lucid.ir.primitive import Primitive
 
+folding: Any = LazyModule("lucid.support.folding")  # to print Graphs
+markup: Any = LazyModule("lucid.support.markup")
 Scalar = bool | int | float | complex
 
 
@@ -193,18 +196,12 @@ class Graph:
 
     def show(self, color: bool | None = None, fold: int = 0) -> None:
         """Print the text, by default in color on a terminal; fold=2 has a line for `blocks.0`."""
-        from lucid.support.folding import folded_text
-        from lucid.support.markup import colored, is_color_terminal
-
-        text = folded_text(str(self), fold) if fold else str(self)
-        print(colored(text) if color or (color is None and is_color_terminal()) else text)
+        text = folding.folded_text(str(self), fold) if fold else str(self)
+        is_colored = color or (color is None and markup.is_color_terminal())
+        print(markup.colored(text) if is_colored else text)
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:  # of IPython in a terminal
-        from lucid.support.markup import colored, is_color_terminal
-
-        printer.text(colored(str(self)) if is_color_terminal() else str(self))
+        printer.text(markup.colored(str(self)) if markup.is_color_terminal() else str(self))
 
     def _repr_html_(self) -> str:
-        from lucid.support.markup import graph_html
-
-        return graph_html(str(self))
+        return markup.graph_html(str(self))
