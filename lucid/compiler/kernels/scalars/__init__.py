@@ -9,7 +9,7 @@ that defines
 with no reference to any runtime library (on a CPU without FMA, LLVM turns `llvm.fma` into a call
 to libm: correct, but slow). To use it: declare the symbol and call it in a loop, link the text into
 that module (in this order: the linker drops a linkonce function that nothing has declared) and run
-the O3 pipeline with loop vectorization. Running an always-inliner once more afterward saves sin,
+the O2 pipeline with loop vectorization. Running an always-inliner once more afterward saves sin,
 cos and tan a call per vector. `native` does all of this in a small example.
 
 `table[name].ulps` bounds the error over the whole range, subnormals included; `lookup` gives the
