@@ -29,6 +29,7 @@ TRACE = 2  # belongs to a transform or a recording, which needs every equation
 _serials = count(1)
 active_recorders: list[Any] = []  # the active Recorders of all threads
 followers: dict[int, Any] = {}  # thread -> what follows its eager code, see autograd.follow
+ONE, PAIR, SCALAR, REFLECTED = 1, 2, 3, 4  # x; x and y; x and a number; a number and x
 requires_grad_changes = [0]  # how often requires_grad of a leaf was changed
 _new = object.__new__
 
@@ -126,8 +127,10 @@ class NodeState:
 
     __slots__ = ("hooks", "metadata", "prehooks")
     any_hooks = False  # whether an operation has ever had hooks
+    made = 0  # changes whenever one is made
 
     def __init__(self) -> None:
+        NodeState.made += 1
         self.metadata: dict[Any, Any] = {}
         self.prehooks: dict[int, Any] = {}
         self.hooks: dict[int, Any] = {}
@@ -237,8 +240,10 @@ class GradCell:
     )  # fmt: skip
     any_keep = False  # whether there has been a cell with `keep`
     passes = 0  # how many times `backward` has run
+    made = 0  # changes whenever one is made
 
     def __init__(self) -> None:
+        GradCell.made += 1
         self.grad: Any = None
         self.hooks: dict[int, Any] = {}
         self.post_accumulate_hooks: dict[int, Any] = {}

@@ -14,7 +14,7 @@ from lucid.ops.core.promote import holds_tensors
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
 from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
-from lucid.tape.node import Traced, followers
+from lucid.tape.node import PAIR, REFLECTED, SCALAR, Traced, followers
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -33,7 +33,7 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
         cls = other.__class__
         if cls is self.__class__:
             if followers and (follower := followers.get(get_ident())) is not None:
-                found = follower.pair(op, self, other)
+                found = follower.quick(op, PAIR, self, other)
                 if found is not None:
                     return found
             a, b = self.raw, other.raw
@@ -41,7 +41,7 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
                 return bind_pair(op, self, other)
         elif cls is float or cls is int:
             if followers and (follower := followers.get(get_ident())) is not None:
-                found = follower.scalar(op, self, other)
+                found = follower.quick(op, SCALAR, self, other)
                 if found is not None:
                     return found
             a = self.raw
@@ -65,7 +65,7 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
         cls = other.__class__
         if cls is float or cls is int:
             if followers and (follower := followers.get(get_ident())) is not None:
-                found = follower.reflected(op, self, other)
+                found = follower.quick(op, REFLECTED, self, other)
                 if found is not None:
                     return found
             a = self.raw
@@ -139,7 +139,7 @@ class Operators(Traced):
     def __matmul__(self, other: Any) -> Tensor:
         if other.__class__ is self.__class__:
             if followers and (follower := followers.get(get_ident())) is not None:
-                found = follower.pair(contraction.MATMUL, self, other)
+                found = follower.quick(contraction.MATMUL, PAIR, self, other)
                 if found is not None:
                     return found
             a, b = self.raw, other.raw

@@ -28,7 +28,7 @@ from lucid.support.caches import new_cache
 from lucid.support.source import caller, internal_files
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
-from lucid.tape.node import GRAD, Node, followers, next_serial, wrap
+from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
 from lucid.tape.views import exported, link_view, owner_of
 from lucid.tape.writes import mark_written
@@ -75,60 +75,35 @@ class Follower(SideOperations):
         self.is_freed = False
         followers[thread] = self
 
-    # The most common forms of operations, called before anything else looks at the operands: what
-    # is expected is handed out, and everything else is left to `follow`.
+    def quick(self, op: Any, form: int, x: Any, y: Any = None) -> Any:
+        """Return the pending result of the expected operation, None if `follow` must find out.
 
-    def pair(self, op: Any, x: Any, y: Any) -> Any:
-        """Return the pending result of an operation on two tensors, None if not expected."""
+        Operators and functions call this before they look at anything else. `form` says which of
+        the forms in `tape.node` the operation has, y is the other tensor or a Python number.
+        """
         step = self.steps[self.at]
-        if step.pair is not op:
+        if step.op is not op or step.form != form:
             return None
-        a, b, slots = x.node, y.node, self.slots
-        if a is not slots[step.first] or b is not slots[step.second] or a is None or b is None:
+        slots, a = self.slots, x.node
+        if a is not slots[step.first] or a is None or x.storage is not None:
             return None
-        if x.storage is not None or y.storage is not None:
+        if form == PAIR:
+            b = y.node
+            if b is not slots[step.second] or b is None or y.storage is not None:
+                return None
+        elif y != step.number:
             return None
-        return self.hand_out(step, (a, b) if step.reads_outside else None)
-
-    def one(self, op: Any, x: Any) -> Any:
-        """Return the pending result of an operation on a tensor, None if not expected."""
-        step = self.steps[self.at]
-        if step.one is not op:
-            return None
-        a = x.node
-        if a is not self.slots[step.first] or a is None or x.storage is not None:
-            return None
-        return self.hand_out(step, (a,) if step.reads_outside else None)
-
-    def scalar(self, op: Any, x: Any, number: float) -> Any:
-        """Return the pending result of an operation on a tensor and a number, or None."""
-        step = self.steps[self.at]
-        if step.scalar is not op or step.number != number:
-            return None
-        a = x.node
-        if a is not self.slots[step.first] or a is None or x.storage is not None:
-            return None
-        return self.hand_out(step, (a, step.expects[1]) if step.reads_outside else None)
-
-    def reflected(self, op: Any, x: Any, number: float) -> Any:
-        """`scalar` with the number as the first operand."""
-        step = self.steps[self.at]
-        if step.reflected is not op or step.number != number:
-            return None
-        a = x.node
-        if a is not self.slots[step.first] or a is None or x.storage is not None:
-            return None
-        return self.hand_out(step, (step.expects[0], a) if step.reads_outside else None)
-
-    def hand_out(self, step: Step, inputs: tuple[Any, ...] | None) -> Any:
-        """Return the tensor of a step, its value pending; None if equations are not recorded."""
         modes = current()
         if not modes.fast_record:
             return None
         out = self.outs[self.at]
         node = out.node
-        if inputs is not None:
-            node.inputs = inputs
+        if step.reads_outside:
+            literal = step.literal
+            node.inputs = (
+                (a, y.node) if form == PAIR else (a,) if form == ONE
+                else (a, literal) if form == SCALAR else (literal, a)
+            )  # fmt: skip
         node.serial = next_serial()
         try:
             frame = _getframe(step.depth)
@@ -137,6 +112,23 @@ class Follower(SideOperations):
                 node.source = find_source(step, modes.scope)
         except ValueError:  # the stack is not that deep
             node.source = find_source(step, modes.scope)
+        self.at += 1
+        return out
+
+    def hand_out(self, step: Step, inputs: tuple[Any, ...], scope: Any) -> Any:
+        """Return the tensor of a step, its value pending."""
+        out = self.outs[self.at]
+        node = out.node
+        if step.reads_outside:
+            node.inputs = inputs
+        node.serial = next_serial()
+        try:  # as in `quick`, which has no time to call this
+            frame = _getframe(step.depth)
+            code, offset, known = node.source
+            if frame.f_lasti != offset or frame.f_code is not code or scope is not known:
+                node.source = find_source(step, scope)
+        except ValueError:
+            node.source = find_source(step, scope)
         self.at += 1
         return out
 
@@ -166,7 +158,7 @@ class Follower(SideOperations):
         if step.checks:
             self.check(step, xs)
         if step.is_reused:
-            return self.hand_out(step, tuple(inputs) if step.reads_outside else None)
+            return self.hand_out(step, tuple(inputs), modes.scope)
         return self.results(step, tuple(inputs)) if step.several else self.view(step, xs[0], inputs)
 
     def view(self, step: Step, x: Any, inputs: Sequence[Any]) -> Any:
@@ -381,12 +373,16 @@ class Follower(SideOperations):
         if self.at != len(self.sequence.steps):
             return None
         cut = self.sequence.cut.with_nodes(self.slots)
-        if cut.slots[cut.outputs[0]] is not root.node or has_watchers(cut, True):  # type: ignore[index]
+        if cut.slots[cut.outputs[0]] is not root.node or self.has_watchers(cut):  # type: ignore[index]
             return None
         live = self.live_tensors()
         kept = tuple([x.raw.place for x in live if x.origin is None])
         run = StepRun(self, live, kept, seed)
         return None if run.program is None else (cut, run)
+
+    def has_watchers(self, cut: Cut) -> bool:
+        """True if a result has hooks or retains its gradient."""
+        return self.tape.is_attached() and has_watchers(cut, True)
 
     def expect_next(self, thread: int) -> None:
         """Follow what came after this step last time."""
@@ -401,7 +397,7 @@ def find_source(step: Step, scope: Any) -> tuple[Any, int, Any]:
     while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
         depth += 1
-    step.depth = depth - 1  # as `hand_out` counts
+    step.depth = depth - 1  # as the caller counts
     return (frame.f_code, frame.f_lasti, scope)
 
 

@@ -118,10 +118,8 @@ class StepRun(PendingRun):
         following = followers.get(get_ident())
         return None if following is None else following.follow(op, xs)
 
-    def pair(self, op: Any, *xs: Any) -> None:
+    def quick(self, op: Any, form: int, x: Any, y: Any = None) -> None:
         """Nothing is expected: see `follow`."""
-
-    one = scalar = reflected = pair
 
     def touches(self, x: Any) -> bool:
         """True if a write to `x` changes what is pending."""

@@ -17,7 +17,7 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
 from lucid.tape.cut import Cut
-from lucid.tape.node import GRAD
+from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR
 from lucid.tape.recording.pending import may_fail
 from lucid.tape.template import can_be_template
 from lucid.tape.tiering import DERIVATIVE, Tiering, table
@@ -48,15 +48,15 @@ class Step:
     depth       how far up the stack the user's line was, as `Follower.hand_out` sees it
     is_reused   whether the next step can return the same tensor, see `step_tape`
     reads_outside    whether it reads leaves, or results that are made anew for every step
-    pair, one, scalar, reflected    its operation, if it is one of two tensors, of one, of a tensor
-                and the number `number`, or of these the other way around, and nothing is checked
-    first, second    the slots of these tensors
+    form        how its operands are given, if nothing is checked and it is one of the common forms
+    first, second    the slots of the tensors among them
+    literal, number    the Python number among them, as a literal and as it is
     """
 
     __slots__ = (
-        "check", "checks", "depth", "dtype", "expects", "first", "index", "is_reused", "is_view",
-        "literals", "number", "one", "op", "pair", "place", "reads_outside", "reflected", "refs",
-        "saved", "saves_x", "scalar", "second", "several", "shape", "slot", "types",
+        "check", "checks", "depth", "dtype", "expects", "first", "form", "index", "is_reused",
+        "is_view", "literal", "literals", "number", "op", "place", "reads_outside", "refs", "saved",
+        "saves_x", "second", "several", "shape", "slot", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
@@ -78,8 +78,9 @@ class Step:
         self.depth = 1  # not 0: a frame that holds itself is garbage, with all of its operands
         self.is_reused = not (self.several or self.is_view)
         self.reads_outside = False  # `StepSequence` sets it
-        self.pair = self.one = self.scalar = self.reflected = self.number = None
-        self.first = self.second = -1
+        self.form, self.first, self.second = 0, -1, -1
+        self.literal: Any = None
+        self.number: Any = None
         if self.is_reused and not self.checks:
             self.set_form()
 
@@ -88,18 +89,14 @@ class Step:
         tensors = [x is None for x in self.literals]
         slots = [ref for ref, is_tensor in zip(self.refs, tensors) if is_tensor]
         if tensors == [True]:
-            self.one, self.first = self.op, slots[0]
+            self.form, self.first = ONE, slots[0]
         elif tensors == [True, True]:
-            self.pair, (self.first, self.second) = self.op, slots
-        elif sum(tensors) == 1 and len(tensors) == 2:
+            self.form, (self.first, self.second) = PAIR, slots
+        elif tensors in ([True, False], [False, True]):
             literal: Any = self.expects[tensors.index(False)]
-            if literal.__class__ is int or not is_plain(literal):
-                return  # an int is a slot: its value is an operand
-            self.first, self.number = slots[0], literal.value
-            if tensors[0]:
-                self.scalar = self.op
-            else:
-                self.reflected = self.op
+            if literal.__class__ is not int and is_plain(literal):  # an int is the slot of a value
+                self.form, self.first = SCALAR if tensors[0] else REFLECTED, slots[0]
+                self.literal, self.number = literal, literal.value
 
 
 def is_plain(literal: Any) -> bool:
@@ -110,7 +107,7 @@ def is_plain(literal: Any) -> bool:
 class End:
     """What comes after the last step: no operation."""
 
-    op = pair = one = scalar = reflected = None
+    op = None
 
 
 class StepSequence:

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from operator import attrgetter, is_not, ne
+from operator import ne
 from sys import getrefcount
 from typing import Any
 from weakref import getweakrefcount
 
 from lucid.autograd.following.step_sequence import Step, StepSequence
 from lucid.tape import node as tape
-from lucid.tape.node import FREED, GRAD, LOCAL_REFERENCES, Node
+from lucid.tape.node import FREED, GRAD, LOCAL_REFERENCES, GradCell, Node, NodeState
 from lucid.tape.recording.pending import Pending, PendingRun
 
 NO_SOURCE: tuple[Any, int, Any] = (None, -1, None)
 
 _new = object.__new__
-_node_of = attrgetter("node")
-_raw_of = attrgetter("raw")
-_storage_of = attrgetter("storage")
-_state_of = attrgetter("state")
 _is_used = (LOCAL_REFERENCES + 1).__ne__  # `tensors` and `outs` hold it, no local variable
 
 
@@ -37,7 +33,9 @@ class StepTape:
     numbers    the numbers of the steps that have a tensor here; the four lists below are of these
     tensors, values, nodes    what they return
     counts     how many references its values and its Nodes have between steps
+    held       the numbers, in these lists, of tensors that something else holds; see `live`
     readers    slot -> the steps that read it, if the operands of these never change
+    attached   how many hooks, gradients and the like there were before the step
     """
 
     def __init__(self, sequence: StepSequence, run: PendingRun) -> None:
@@ -58,6 +56,8 @@ class StepTape:
                 for ref in step.refs:
                     if ref.__class__ is int:
                         self.readers.setdefault(ref, []).append(step)
+        self.held: list[int] = []
+        self.attached = count_attached()
         self.counts = [list(map(getrefcount, xs)) for xs in (self.values, self.nodes)]
 
     def renew(self, k: int) -> None:
@@ -79,12 +79,18 @@ class StepTape:
     def inputs_of(self, step: Step) -> tuple[Any, ...]:
         return tuple([self.slots[x] if x.__class__ is int else x for x in step.expects])
 
+    def is_attached(self) -> bool:
+        """True if something may be attached to a Node of the step: hooks, metadata, a gradient."""
+        return self.attached != count_attached()
+
     def live(self) -> list[Any]:
         """Return the tensors that something else holds, oldest first."""
-        used = list(map(_is_used, map(getrefcount, self.tensors)))
-        if any(map(getweakrefcount, self.tensors)):
-            used = [n or getweakrefcount(x) > 0 for n, x in zip(used, self.tensors)]
-        return list(compress(self.tensors, used))
+        tensors = self.tensors
+        used: Iterable[Any] = map(_is_used, map(getrefcount, tensors))
+        if any(map(getweakrefcount, tensors)):
+            used = [n or getweakrefcount(x) > 0 for n, x in zip(list(used), tensors)]
+        self.held = list(compress(range(len(tensors)), used))
+        return [tensors[k] for k in self.held]
 
     def free(self, leaves: tuple[Any, ...], types: Sequence[Any]) -> list[Pending]:
         """Drop the equations of a step; what nothing else holds is kept for the next one.
@@ -116,23 +122,27 @@ class StepTape:
 
     def taken(self) -> list[int]:
         """Return the numbers of what something else holds or has changed."""
-        tensors, values, nodes = self.tensors, self.values, self.nodes
-        of_values, of_nodes = self.counts
-        checks: list[Iterable[Any]] = [
-            map(_is_used, map(getrefcount, tensors)),
-            map(ne, map(getrefcount, values), of_values),
-            map(ne, map(getrefcount, nodes), of_nodes),
-            map(is_not, map(_raw_of, tensors), values),
-            map(is_not, map(_node_of, tensors), nodes),
-        ]
-        if any(map(_storage_of, tensors)):
-            checks.append([x.storage is not None for x in tensors])
-        if any(map(getweakrefcount, tensors)):
-            checks.append(map(getweakrefcount, tensors))
-        if any(map(_state_of, nodes)):
-            checks.append([node.state is not None for node in nodes])
-        every = range(len(nodes))
-        return sorted({k for check in checks for k in compress(every, check)})
+        found = set(self.held)
+        for xs, counts in zip((self.values, self.nodes), self.counts):
+            now = list(map(getrefcount, xs))
+            for k in self.held:
+                now[k] = counts[k]
+            if now != counts:
+                found.update(compress(range(len(xs)), map(ne, now, counts)))
+        found.update([
+            k for k, (x, value, node) in enumerate(zip(self.tensors, self.values, self.nodes))
+            if x.node is not node or x.raw is not value or x.storage is not None
+        ])  # fmt: skip
+        if self.is_attached():
+            self.attached = count_attached()
+            nodes = enumerate(self.nodes)
+            found.update([k for k, x in nodes if x.cell is not None or x.state is not None])
+        return sorted(found)
+
+
+def count_attached() -> tuple[int, int]:
+    """Return a pair of numbers that changes if anything is attached to a Node."""
+    return (GradCell.made, NodeState.made)
 
 
 def free_node(node: Node, leaves: tuple[Any, ...], type: Any) -> None:

@@ -18,7 +18,7 @@ from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, literal, 
 from lucid.support.caches import new_cache
 from lucid.tape.bind import bind
 from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
-from lucid.tape.node import Traced, followers
+from lucid.tape.node import ONE, Traced, followers
 
 Scalar = tuple[Literal, np.ndarray]
 
@@ -63,7 +63,7 @@ def floating(op: Elementwise, x: Any) -> Any:
     """Apply `op` to one operand; integers and booleans become the default float dtype."""
     if isinstance(x, Traced):
         if followers and (follower := followers.get(get_ident())) is not None:
-            found = follower.one(op, x)
+            found = follower.quick(op, ONE, x)
             if found is not None:
                 return found
         value = x.raw
