@@ -20,7 +20,7 @@ from lucid.ops.core.arguments import accepts_device, check_device, is_device
 from lucid.ops.core.constructors import ClearConstructor
 from lucid.public.declare import public
 from lucid.tape.modes import current, leave, local, set_modes
-from lucid.tape.node import is_recording
+from lucid.tape.node import active_recorders, is_recording
 from lucid.tape.recording.recorder import attribute_changes, watch_attributes
 from lucid.tensors.tensor import Tensor
 
@@ -113,10 +113,11 @@ class Module(State, HookMethods, ClearConstructor):
         return object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
+        inside = self.__dict__
         for place in REGISTERED:
-            found = self.__dict__.get(place)
+            found = inside.get(place)
             if found is not None and name in found:
-                if is_recording():
+                if active_recorders and is_recording():
                     local.recorder.guard_entry(found, name)
                 return found[name]
         computed = self.__dict__.get("_modules", {}).get("parametrizations")

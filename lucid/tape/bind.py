@@ -26,6 +26,7 @@ from lucid.tape.node import (
     TRACE,
     Node,
     Results,
+    Storage,
     Traced,
     active_recorders,
     followers,
@@ -67,6 +68,11 @@ def bind(op: Primitive, *xs: Any) -> Any:
     """Apply `op` to tensors and Literals: compute where values are known, record where tracked."""
     if not xs and current().staging is not None:
         return _bind_abstract(op, xs)
+    if followers and not active_recorders:
+        follower = followers.get(get_ident())
+        if follower is not None and op is follower.steps[follower.at].op:
+            if (found := follower.follow(op, xs)) is not None:
+                return found
     flags = size = 0
     waits = False
     values: Any = []
@@ -94,7 +100,8 @@ def bind(op: Primitive, *xs: Any) -> Any:
             return _bind_deferred(op, xs, flags, recorder)
     elif followers and (flags or waits):
         value = values = None  # it may look whether anything else holds an array
-        if (found := follow(op, xs)) is not None:
+        follower = followers.get(get_ident())
+        if follower is not None and (found := follower.follow(op, xs)) is not None:
             return found
         waits = True
     if waits:
@@ -210,36 +217,50 @@ def record_constant(op: Primitive, literals: Sequence[Literal]) -> Any:
 
 
 def _bind_several(
-    op: Primitive, xs: tuple[Any, ...], values: tuple[Any, ...], flags: int
+    op: Primitive,
+    xs: tuple[Any, ...],
+    values: tuple[Any, ...],
+    flags: int,
+    count: int | None = None,
 ) -> tuple[Any, ...]:
-    outs = tuple([_result(v) for v in values])
+    """Return the results of `op` as tensors, recorded where they are tracked.
+
+    count    how many are wanted; the others are kept on the tape alone, for the derivative
+    """
+    outs = tuple([_result(v) for v in values[:count]])
     modes = current()
     grad = modes.grad
     if not flags or not (flags & TRACE or (grad and op.differentiable)):
         return outs
     if flags == GRAD and modes.saved_hooks is not None:
-        for out, node in zip(outs, modes.saved_hooks.record(op, xs, [out.raw for out in outs])):
+        raws = [*[out.raw for out in outs], *values[len(outs) :]]
+        for out, node in zip(outs, modes.saved_hooks.record(op, xs, raws)):
             out.node = node
         return outs
     serial = next_serial()
-    inputs = []
+    inputs: Any = []
     for x in xs:
-        if not isinstance(x, Literal):
-            x = node_of(x)
-        inputs.append(x)
-    for x, node in zip(xs, inputs):
-        if not isinstance(x, Literal):
+        if x.__class__ is not Literal:
+            node = x.node
+            if node is None or x.storage is not None:
+                node = node_of(x)
             node.saved = x.raw
-            note_read(node, x)
+            if active_recorders:
+                note_read(node, x)
+            x = node
+        inputs.append(x)
+    inputs = tuple(inputs)
     source = caller()
-    storages = [storage_of(out) for out in outs]
-    results = Results([(out.raw, storage) for out, storage in zip(outs, storages)])
+    results = Results([(out.raw, storage_of(out)) for out in outs])
+    if len(outs) < len(values):
+        unwritten = Storage()  # no tensor has the memory of these
+        results += [(value, unwritten) for value in values[len(outs) :]]
     for i, out in enumerate(outs):
         differentiable = op.differentiable and is_differentiable(out.raw.dtype)
         out_flags = flags if differentiable and grad else flags & ~GRAD
         if not out_flags:
             continue
-        node = Node(op, tuple(inputs), out_flags, out.raw, None, source, serial, i)
+        node = Node(op, inputs, out_flags, out.raw, None, source, serial, i)
         node.outs = results
         node.stamp = (out.storage, 0)
         if modes.recorder is not None:
@@ -251,6 +272,18 @@ def _bind_several(
     if op.ordered and is_recording():
         current().recorder.effects.append(outs[0].node)
     return outs
+
+
+def bind_first(op: Primitive, xs: tuple[Any, ...], count: int) -> tuple[Any, Any]:
+    """`bind` outside recordings: return the first results as tensors, and all of them as arrays."""
+    try:
+        values = op.eval(*[x.value for x in xs])
+    except Exception as error:
+        raise explain(op, xs, error) from error
+    flags = 0
+    for x in xs:
+        flags |= 0 if x.node is None else x.node.flags
+    return _bind_several(op, xs, values, flags, count), values
 
 
 def _result(value: Any) -> Any:
@@ -338,12 +371,6 @@ def _bind_abstract(op: Primitive, xs: tuple[Any, ...]) -> Any:
     if op.is_view and len(outs) == 1:
         link_view(outs[0], op, xs[0])
     return tuple(outs) if isinstance(result, tuple) else outs[0]
-
-
-def follow(op: Primitive, xs: tuple[Any, ...]) -> Any:
-    """Return the pending result of an operation that this thread was expected to bind, or None."""
-    follower = followers.get(get_ident())
-    return None if follower is None else follower.follow(op, xs)
 
 
 def bind_failed(op: Primitive, xs: tuple[Any, ...], error: Exception) -> Any:

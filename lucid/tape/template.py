@@ -12,6 +12,7 @@ from typing import Any
 
 from lucid.ir.graph import Literal
 from lucid.support.caches import new_cache
+from lucid.support.source import Source
 from lucid.tape.cut import Cut, cut_nodes, cut_to_leaves, literal_node
 from lucid.tape.markers import ALIAS
 from lucid.tape.node import GRAD, Node, is_recording
@@ -129,6 +130,8 @@ class Template:
 def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
     """`cut_to_leaves`, or `cut_nodes` from `starts`, by a template if one matches."""
     source = ends[0].source if ends else None
+    if source.__class__ is Source:  # of an operation with several results
+        source = (source.code, source.offset)
     if source.__class__ is not tuple:
         return cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
     key = (id(source[0]), source[1], len(ends), -1 if starts is None else len(starts))

@@ -132,12 +132,15 @@ class Follower(SideOperations):
         self.at += 1
         return out
 
-    def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
-        """Return the pending result of an operation; None if it must be computed."""
+    def follow(self, op: Any, xs: tuple[Any, ...], guess: bool = False) -> Any:
+        """Return the pending result of an operation; None if it must be computed.
+
+        guess    whether it is this operation only if it is the expected one
+        """
         step = self.steps[self.at]
         modes = current()
         if op is not step.op or not modes.fast_record or len(xs) != len(step.expects):
-            return self.other(op, xs, modes)
+            return None if guess else self.other(op, xs, modes)
         slots = self.slots
         inputs: list[Any] = []
         for x, expected in zip(xs, step.expects):
@@ -146,12 +149,16 @@ class Follower(SideOperations):
                     x = self.number(step, x, len(inputs))
                 else:
                     node = x.node
-                    if node is None or node is not slots[expected] or x.storage is not None:
+                    if node is None or node is not slots[expected]:
                         node = self.operand(expected, x)
+                    elif (storage := x.storage) is not None:
+                        stamp = node.stamp
+                        if stamp is None or stamp[0] is not storage or stamp[1] != storage.version:
+                            node = self.operand(expected, x)
                     x = node
                 if x is None:
                     self.unbind()
-                    return self.other(op, xs, modes)
+                    return None if guess else self.other(op, xs, modes)
             inputs.append(x)
         if self.bound:
             self.bound.clear()

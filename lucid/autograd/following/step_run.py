@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.autograd.following.rolled_step import append_graph
-from lucid.autograd.following.step_sequence import Place, Side, StepSequence
+from lucid.autograd.following.step_sequence import End, Place, Side, StepSequence
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.ir.graph import Graph, Var
@@ -66,6 +66,7 @@ class StepRun(PendingRun):
     """
 
     at = 1  # something is pending
+    steps = (End, End)  # and nothing is expected
 
     def __init__(
         self, follower: Any, live: Sequence[Any], kept: tuple[Place, ...], seed: np.ndarray

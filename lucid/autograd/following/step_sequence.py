@@ -16,6 +16,7 @@ from lucid.compiler.passes.loops.reroll import MIN_EQUATIONS
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
+from lucid.ops.higher_order.call import Call
 from lucid.tape.cut import Cut
 from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR
 from lucid.tape.recording.pending import may_fail
@@ -269,7 +270,7 @@ def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
 
 def can_follow_op(op: Any) -> bool:
     """True if an operation need not run at once: what could fail is checked when it is followed."""
-    if may_fail(op) or op.ordered:
+    if may_fail(op) or op.ordered or op.__class__ is Call:  # a jitted function has its own program
         return False
     return not op.holds_graphs or op.is_region or not graph_checks(op)
 

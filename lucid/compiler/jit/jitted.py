@@ -30,10 +30,9 @@ from lucid.ir.pytree import flatten
 from lucid.ir.types import Type
 from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import Default
-from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.support.caches import new_cache
 from lucid.support.locks import new_lock
-from lucid.tape.bind import bind
+from lucid.tape.bind import bind_first
 from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, wrap
 from lucid.tape.tiering import Tiering
@@ -248,11 +247,9 @@ class Jitted(CallSignature, Generic[P, R]):
         on_tape = tracked or path.needs_grad()
         outs: Sequence[Any] = ()
         if on_tape and path.is_pure:
-            operands = (*tensors, *[path.operand(x) for x in path.sources])
-            graph = with_residuals(path.graph)  # a derivative will be asked for
-            outs = bind(Call(graph), *operands, *[wrap(c) for c in path.constants])
-            outputs = [y.value for y in outs]
-            outs = path.detach_constants(operands, outs[: path.n_outputs])
+            operands = (*tensors, *path.operands(), *[wrap(c) for c in path.constants])
+            outs, outputs = bind_first(path.call, operands, path.n_outputs)
+            outs = path.detach_constants(operands, outs)
         elif tracked:
             return RUN_PYTHON
         else:

@@ -28,6 +28,7 @@ from lucid.ir.graph import Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.promote import Default, as_tensor
+from lucid.ops.higher_order.call import Call, with_residuals
 from lucid.support.caches import cached_property
 from lucid.support.locks import Locks, state_lock, wait_for_recording
 from lucid.support.source import caller
@@ -247,11 +248,17 @@ class Path:
                 raise
             raise OutOfMemoryError(f"jit of {self.name}: {error}") from error
 
-    def operand(self, source: Any) -> Any:
-        """Return a captured tensor as an operand on the tape: a copy if the path writes to it."""
-        if not isinstance(source, Traced):
-            return source.grad
-        return wrap(source.value.copy()) if any(x is source for x in self.written) else source
+    @cached_property
+    def call(self) -> Call:
+        """The run as an operation on the tape, with what its derivative will ask for."""
+        return Call(with_residuals(self.graph))
+
+    def operands(self) -> list[Any]:
+        """Return the captured tensors as operands on the tape: copies of those it writes to."""
+        found = self.captured_tensors()
+        for x in self.written:
+            found = [wrap(x.value.copy()) if y is x else y for y in found]
+        return found
 
     def fits(self, modes: Modes) -> bool:
         """True if a fast call may run in these modes, which are remembered if they hold no tape."""
@@ -263,13 +270,12 @@ class Path:
 
     def needs_grad(self) -> bool:
         """True if an output has a derivative with respect to a tracked captured tensor."""
-        return self.grad and any([is_tracked(x) for x in self.differentiable_sources])
+        return self.grad and any(is_tracked(x) for x in self.differentiable_sources)
 
     def detach_constants(self, operands: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         """Detach the outputs that have no derivative with respect to a tracked operand."""
-        tracked = {i for i, x in enumerate(operands) if is_tracked(x)}
         return [
-            bind(STOP_GRADIENT, y) if tracked.isdisjoint(reads) else y
+            y if any(is_tracked(operands[i]) for i in reads) else bind(STOP_GRADIENT, y)
             for y, reads in zip(outs, self.reads)
         ]
 
@@ -334,7 +340,10 @@ class Path:
     def types_match(self, arrays: Sequence[np.ndarray], n_args: int) -> bool:
         """True if captured tensors still have their recorded types."""
         for var, array in zip(self.graph.inputs[n_args:], arrays):
-            if var.type.dtype != array.dtype or var.type.shape != array.shape:
+            type = var.type
+            if type.dtype is not array.dtype and type.dtype != array.dtype:
+                return False
+            if type.shape != array.shape:
                 return False
         return True
 
