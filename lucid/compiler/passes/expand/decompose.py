@@ -9,6 +9,7 @@ einsum          transposes, reshapes, products and sums of two operands at a tim
 matmul          of integers: products and sums; of empty arrays: zeros
 any of float16  the same in float32, rounded (`promote_float16`)
 call            its Graph, as for checkpoint; for custom_vjp and custom_jvp the forward Graph
+scan            of one step: its body
 matrix_exp      a Padé approximation and squarings
 precomputed_det the value it is given, like other operations that only add a derivative
 """
@@ -127,6 +128,19 @@ def empty_value(eqn: Equation) -> Any:
         return op.empty
     nothing = indices[0] if op.reads_memory and indices else eqn.outputs[0]
     return 0 if (op.monoid or (op.reads_memory and indices)) and nothing.type.size == 0 else None
+
+
+def inline_single_step(w: Decomposer, eqn: Equation) -> Sequence[Atom] | None:
+    """scan[length=1] consts carries xs = body consts carries xs[0], with results[None]."""
+    op: Any = eqn.op
+    if op.length != 1:
+        return None
+    consts, carries, xs = op.parts(eqn.inputs)
+    steps = [w.make(Reshape(x.type.shape[1:]), x) for x in xs]
+    source, outs = w.source, w.inline(op.body, [*consts, *carries, *steps])
+    w.source = source
+    stacked = [w.make(Reshape((1, *y.type.shape)), y) for y in outs[op.n_carry :]]
+    return [*outs[: op.n_carry], *stacked]
 
 
 def real_only(rule: Rule) -> Rule:

@@ -52,6 +52,7 @@ class Scan(Primitive):
     length: int
     reverse: bool
     lowering = "lucid.compiler.lowering.loops.control_flow:ScanLowering"
+    decomposition = "lucid.compiler.passes.expand.decompose:inline_single_step"
     control_flow = True
 
     def body_operands(self, xs: Sequence[Any]) -> list[tuple[Graph, list[Any]]]:

@@ -134,3 +134,30 @@ def test_a_called_graph_is_written_out_each_time_with_vars_of_its_own():
         """,
         "%3",
     )
+
+
+SCAN = """graph f(a: f32[], c: f32[], x: f32[{n}]):
+    %0: f32[], %1: f32[{n}] = scan[body=@0, n_consts=1, n_carry=1, length={n}, reverse=True] a c x
+    return %0, %1
+graph @0(a: f32[], c: f32[], x: f32[]):
+    %0: f32[] = mul a x
+    %1: f32[] = add c %0
+    return %1, %0"""
+
+
+def test_a_scan_of_one_step_is_its_body():
+    assert decomposed(SCAN.format(n=1)) == graph(
+        "a: f32[], c: f32[], x: f32[1]",
+        """
+        %0: f32[] = reshape[shape=()] x
+        %1: f32[] = mul a %0
+        %2: f32[] = add c %1
+        %3: f32[1] = reshape[shape=(1,)] %1
+        """,
+        "%2, %3",
+    )
+
+
+def test_a_scan_of_two_steps_is_left_alone():
+    text = str(parse(SCAN.format(n=2)).stripped())
+    assert decomposed(text) == text
