@@ -1,7 +1,8 @@
 """GradBench's objectives, a module each, in one text that Lucid, JAX and PyTorch run.
 
 A module has `data(rng)`, the arguments as NumPy arrays; the objective itself, whose first argument
-is a library (libraries.py); and `variants(lib)`, from names to the functions that are timed.
+is a library (libraries.py); and `variants(lib)`, from names to the functions that are timed. Where
+it has `SIZES`, the sizes of GradBench's own evals, both take one of them as keywords.
 """
 
 MODULES = [

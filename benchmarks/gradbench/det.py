@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 SIZE = 7
+SIZES = [{"size": n} for n in (5, 6, 7, 8, 9, 10, 11)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
-    return [rng.normal(size=(SIZE, SIZE))]
+def data(rng: np.random.Generator, size: int = SIZE) -> list[Any]:
+    return [rng.normal(size=(size, size))]
 
 
 def determinants(lib: Any, a: Any) -> Any:
@@ -29,5 +30,5 @@ def objective(lib: Any, a: Any) -> Any:
     return determinants(lib, a[None])[0]
 
 
-def variants(lib: Any) -> dict[str, Any]:
+def variants(lib: Any, **size: int) -> dict[str, Any]:
     return {"det": lib.compiled(lib.grad(lambda a: objective(lib, a)))}

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 D, K, N = 8, 10, 500
+SIZES = [{"d": d, "k": k, "n": 1000} for d in (2, 10, 20, 32, 64) for k in (5, 25, 100)]
 GAMMA, M = 1.0, 0
 
 
-def data(rng: np.random.Generator) -> list[Any]:
+def data(rng: np.random.Generator, d: int = D, k: int = K, n: int = N) -> list[Any]:
     """alpha, the means, the logarithms of the diagonals, the triangles below, the points."""
     return [
-        rng.normal(size=K),
-        rng.uniform(size=(K, D)),
-        rng.normal(size=(K, D)),
-        rng.normal(size=(K, D * (D - 1) // 2)),
-        rng.normal(size=(N, D)),
+        rng.normal(size=k),
+        rng.uniform(size=(k, d)),
+        rng.normal(size=(k, d)),
+        rng.normal(size=(k, d * (d - 1) // 2)),
+        rng.normal(size=(n, d)),
     ]
 
 
@@ -70,6 +71,6 @@ def prior(
     return k * constant - 0.5 * gamma**2 * squares + m * q.sum()
 
 
-def variants(lib: Any) -> dict[str, Any]:
+def variants(lib: Any, **size: int) -> dict[str, Any]:
     gradient = lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1, 2, 3))
     return {"gmm": lib.compiled(gradient)}

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 POINTS, CENTERS, D = 2000, 10, 8
+SIZES = [{"k": k, "n": n, "d": d} for k in (10, 100, 1000) for n in (1000, 10000) for d in (8, 16)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
-    points = rng.normal(size=(POINTS, D))
-    return [points[:CENTERS] + 0.01, points]
+def data(rng: np.random.Generator, k: int = CENTERS, n: int = POINTS, d: int = D) -> list[Any]:
+    points = rng.normal(size=(n, d))
+    return [points[:k] + 0.01, points]
 
 
 def objective(lib: Any, centers: Any, points: Any) -> Any:
@@ -32,5 +33,5 @@ def direction(lib: Any) -> Any:
     return newton
 
 
-def variants(lib: Any) -> dict[str, Any]:
+def variants(lib: Any, **size: int) -> dict[str, Any]:
     return {"kmeans": lib.compiled(direction(lib))}

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 TERMS, POINTS = 16, 2000
+SIZES = [{"n": n, "m": 128} for n in (16, 64, 256, 1024, 4096, 16392)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
-    return [rng.normal(size=TERMS)]
+def data(rng: np.random.Generator, n: int = POINTS, m: int = TERMS) -> list[Any]:
+    return [rng.normal(size=m)]
 
 
 def objective(lib: Any, x: Any, points: int = POINTS) -> Any:
@@ -21,5 +22,5 @@ def objective(lib: Any, x: Any, points: int = POINTS) -> Any:
     return 0.5 * ((lib.sign(t) - value) ** 2).sum()
 
 
-def variants(lib: Any) -> dict[str, Any]:
-    return {"llsq": lib.compiled(lib.grad(lambda x: objective(lib, x)))}
+def variants(lib: Any, n: int = POINTS, m: int = TERMS) -> dict[str, Any]:
+    return {"llsq": lib.compiled(lib.grad(lambda x: objective(lib, x, n)))}

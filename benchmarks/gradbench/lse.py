@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 SIZE = 10_000
+SIZES = [{"n": 2500 * 2**i} for i in range(0, 10, 3)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
-    return [rng.normal(size=SIZE)]
+def data(rng: np.random.Generator, n: int = SIZE) -> list[Any]:
+    return [rng.normal(size=n)]
 
 
 def objective(lib: Any, x: Any) -> Any:
@@ -18,5 +19,5 @@ def objective(lib: Any, x: Any) -> Any:
     return top + lib.log(lib.exp(x - top).sum())
 
 
-def variants(lib: Any) -> dict[str, Any]:
+def variants(lib: Any, **size: int) -> dict[str, Any]:
     return {"lse": lib.compiled(lib.grad(lambda x: objective(lib, x)))}

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 LAYERS, STEPS, UNITS = 2, 200, 14
+SIZES = [{"l": n, "c": c} for n in (2, 4, 6) for c in (1024, 4096, 8192)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
+def data(rng: np.random.Generator, l: int = LAYERS, c: int = STEPS) -> list[Any]:  # noqa: E741
     """Weights and biases of gates (a pair of rows a layer), extra rows, state, sequence."""
     return [
-        rng.normal(size=(2 * LAYERS, 4 * UNITS)),
+        rng.normal(size=(2 * l, 4 * UNITS)),
         rng.normal(size=(3, UNITS)),
-        rng.normal(size=(2 * LAYERS, UNITS)),
-        rng.integers(0, 2, size=(STEPS, UNITS)).astype(float),
+        rng.normal(size=(2 * l, UNITS)),
+        rng.integers(0, 2, size=(c, UNITS)).astype(float),
     ]
 
 
@@ -46,6 +47,6 @@ def objective(lib: Any, main: Any, extra: Any, state: Any, sequence: Any) -> Any
     return -(sequence[1:] * (predicted - norm[:, None])).mean()
 
 
-def variants(lib: Any) -> dict[str, Any]:
+def variants(lib: Any, **size: int) -> dict[str, Any]:
     gradient = lib.grad(lambda *args: objective(lib, *args), argnums=(0, 1))
     return {"lstm": lib.compiled(gradient)}

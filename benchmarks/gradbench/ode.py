@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 SIZE, STEPS, END = 20, 200, 2.0
+SIZES = [{"n": n, "s": s} for n in (1000, 10000, 100000) for s in (1, 10, 100)]
 
 
-def data(rng: np.random.Generator) -> list[Any]:
-    return [rng.uniform(0.5, 1.5, size=SIZE)]
+def data(rng: np.random.Generator, n: int = SIZE, s: int = STEPS) -> list[Any]:
+    return [rng.uniform(0.5, 1.5, size=n)]
 
 
 def objective(lib: Any, x: Any, steps: int = STEPS) -> Any:
@@ -30,5 +31,5 @@ def objective(lib: Any, x: Any, steps: int = STEPS) -> Any:
     return lib.scan(step, lib.zeros_like(x), None, length=steps)[0]
 
 
-def variants(lib: Any) -> dict[str, Any]:
-    return {"ode": lib.compiled(lib.grad(lambda x: objective(lib, x)[-1]))}
+def variants(lib: Any, n: int = SIZE, s: int = STEPS) -> dict[str, Any]:
+    return {"ode": lib.compiled(lib.grad(lambda x: objective(lib, x, s)[-1]))}

@@ -1,6 +1,6 @@
 """GradBench's objectives in Lucid beside JAX jit and PyTorch eager, one thread each, as ratios.
 
-    python -m benchmarks.gradbench.run [--peer PYTHON] [--only NAME] [--rounds N] [--limit SECONDS]
+    python -m benchmarks.gradbench.run [--peer PYTHON] [--only NAME] [--sizes] [--rounds N]
 
 Every library has a process of its own for each objective (the others with the interpreter that
 --peer or the environment's BENCH_PYTHON names). Results are compared, then they take turns: the
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ ONE_THREAD = {
 class Worker:
     """A process that runs one objective in one library; see worker.py."""
 
-    def __init__(self, python: str, names: tuple[str, str, str], cache: str, limit: float) -> None:
+    def __init__(self, python: str, names: Sequence[str], cache: str, limit: float) -> None:
         self.limit = limit
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.gradbench.worker", *names],
@@ -74,14 +76,17 @@ class Worker:
         self.process.communicate()
 
 
-def measure(module: str, variant: str, options: Any, folder: str) -> dict[str, Any]:
+def measure(
+    module: str, variant: str, size: dict[str, int], options: Any, folder: str
+) -> dict[str, Any]:
     """For every library: seconds of the first call, microseconds of later ones, or why not."""
     found: dict[str, Any] = {}
     workers = {}
     for system in options.systems:
         python = sys.executable if system == "lucid" else options.peer
-        cache = str(Path(folder, "cache", variant))
-        worker = Worker(python, (module, variant, system), cache, options.limit)
+        cache = str(Path(folder, "cache", "-".join([variant, *map(str, size.values())])))
+        names = (module, variant, system, json.dumps(size))
+        worker = Worker(python, names, cache, options.limit)
         found[system] = worker.said
         if "first" in worker.said:
             workers[system] = worker
@@ -153,6 +158,7 @@ def parse() -> Any:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", default=os.environ.get("BENCH_PYTHON", sys.executable))
     parser.add_argument("--only", action="append", choices=MODULES)
+    parser.add_argument("--sizes", action="store_true", help="every size of GradBench's evals")
     parser.add_argument("--systems", nargs="+", default=list(LIBRARIES), choices=list(LIBRARIES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.2, help="of one library's turn")
@@ -167,10 +173,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only or MODULES:
             module = importlib.import_module(f"benchmarks.gradbench.{name}")
-            for variant in module.variants(LIBRARIES["lucid"]()):
-                print(f"\r{variant:30}", end="", file=sys.stderr, flush=True)
-                results[variant] = measure(name, variant, options, folder)
-    print("\r" + " " * 30 + "\r", end="", file=sys.stderr)
+            sizes = getattr(module, "SIZES", [{}]) if options.sizes else [{}]
+            variants = module.variants(LIBRARIES["lucid"]())
+            for variant, size in itertools.product(variants, sizes):
+                title = " ".join([variant, *[f"{k}={v}" for k, v in size.items()]])
+                print(f"\r{title:40}", end="", file=sys.stderr, flush=True)
+                results[title] = measure(name, variant, size, options, folder)
+    print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     print(table("a call", "us", options.systems, results), "\n")
     print(table("the first call", "first", options.systems, results))
     for variant, result in results.items():

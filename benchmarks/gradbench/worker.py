@@ -1,6 +1,8 @@
 """One library on one objective, in a process of its own that `run.py` talks to, a line at a time.
 
-    python -m benchmarks.gradbench.worker MODULE VARIANT SYSTEM
+    python -m benchmarks.gradbench.worker MODULE VARIANT SYSTEM [SIZE]
+
+SIZE is a JSON object, one of the module's SIZES.
 
 It says how long its first call took, then obeys: `save FILE` saves the result, `time SECONDS`
 answers with the microseconds of a call.
@@ -30,12 +32,14 @@ def arrays(result: Any) -> list[np.ndarray]:
     return [np.asarray(result.toarray() if hasattr(result, "toarray") else result)]
 
 
-def prepared(module: str, variant: str, system: str) -> Callable[[], Any] | None:
+def prepared(
+    module: str, variant: str, system: str, size: dict[str, int]
+) -> Callable[[], Any] | None:
     """A call of the objective's derivative, or None where the library cannot express it."""
     lib = LIBRARIES[system]()
     objective = importlib.import_module(f"benchmarks.gradbench.{module}")
-    f = objective.variants(lib).get(variant)
-    args = [lib.array(x) for x in objective.data(np.random.default_rng(SEED))]
+    f = objective.variants(lib, **size).get(variant)
+    args = [lib.array(x) for x in objective.data(np.random.default_rng(SEED), **size)]
     return None if f is None else lambda: f(*args)
 
 
@@ -54,13 +58,13 @@ def calls(call: Callable[[], Any], seconds: float) -> float:
 
 
 def main() -> None:
-    module, variant, system = sys.argv[1:]
+    module, variant, system, *rest = sys.argv[1:]
     say, sys.stdout = sys.stdout, sys.stderr  # libraries that print do not disturb the answers
 
     def answer(**facts: Any) -> None:
         print(json.dumps(facts), file=say, flush=True)
 
-    call = prepared(module, variant, system)
+    call = prepared(module, variant, system, json.loads(rest[0]) if rest else {})
     if call is None:
         answer(missing=True)
         return
