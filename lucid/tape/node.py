@@ -184,7 +184,7 @@ class _NodeDefaults:
     state: Any = None
     trace: Trace | None = None
     is_state: bool = False
-    is_number: bool = False
+    is_number: Any = False
 
 
 @public("ir")
@@ -203,7 +203,8 @@ class Node(_NodeDefaults):
     state         NodeState of an equation with one output, if it has any
     trace         the running transform, for abstract values
     is_state      True if it stands for an outside tensor that a traced body writes
-    is_number     True if it stands for a Python number, which is promoted as one
+    is_number     True if it stands for a Python number, which is promoted as one; a tensor with
+                  all digits of that number if it has fewer itself
     source        (code, offset, Scope) of the user's line, or a Source
     """
 

@@ -7,24 +7,35 @@ from itertools import accumulate
 from operator import index
 from typing import Any
 
-import numpy as np
-
 from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.constant_key import constant_key, value_key
-from lucid.ops.core.promote import Default, as_tensor
+from lucid.ops.core.promote import Default, as_tensor, cast_to, default_of_kind
 from lucid.support.source import at_line
+from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tape.node import Node, Traced
+from lucid.tape.node import Node
 from lucid.tape.recording.trace import function_name
 
 NUMBERS = (bool, int, float, complex)
-WIDE = (np.dtype("float64"), np.dtype("complex128"))
+WIDE = {float: "float64", complex: "complex128"}
 
 
-def is_wide(x: Any) -> bool:
-    """True for arrays and tensors of 64-bit floats."""
-    return isinstance(x, (Traced, np.ndarray, np.generic)) and x.dtype in WIDE
+def is_number(x: Any) -> bool:
+    """True for a tensor that stands for a Python number."""
+    return x.node is not None and bool(x.node.is_number)
+
+
+def narrow(x: Any) -> Any:
+    """Return a Python number in the dtype that it has alone; `cast` finds its digits again."""
+    if x.dtype.kind not in "fc" or x.dtype == default_of_kind(x.dtype):
+        return x
+    y = bind(cast_to(default_of_kind(x.dtype)), x)
+    if y.node is None:
+        y.node = Node(None, (), 0, y.raw)
+    if y.node.op is None:
+        y.node.is_number = x
+    return y
 
 
 class CallSignature:
@@ -36,16 +47,12 @@ class CallSignature:
         self.static = argument_indices("static_argnums", static_argnums)
         self.donated = argument_indices("donate_argnums", donate_argnums)
 
-    def operand(self, x: Any, leaves: Sequence[Any]) -> Any:
-        """Return one of the leaves as a tensor, a Python number as one that is promoted as such.
-
-        A Python float is float64 beside float64 arrays, so that they meet all of its digits.
-        """
+    def operand(self, x: Any) -> Any:
+        """Return one of the leaves as a tensor, a Python number as one with all of its digits."""
         try:
             if x.__class__ not in NUMBERS:
                 return as_tensor(x)
-            wide = x.__class__ is float and any(map(is_wide, leaves))
-            number = as_tensor(x, "float64" if wide else None)
+            number = as_tensor(x, WIDE.get(x.__class__))
             number.node = Node(None, (), 0, number.raw)
             number.node.is_number = True
             return number
@@ -56,7 +63,7 @@ class CallSignature:
     def operands(self, args: Any, kwargs: Any) -> list[Any]:
         """Return the leaves of the arguments as tensors."""
         leaves = flatten((self.dynamic(args), kwargs))[0]
-        return [self.operand(x, leaves) for x in leaves]
+        return [self.operand(x) for x in leaves]
 
     def dynamic(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (
@@ -77,7 +84,7 @@ class CallSignature:
         return [k for i in sorted(chosen) for k in range(ends[i] - counts[i], ends[i])]
 
     def key(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
-        types = tuple([(x.dtype, x.shape) for x in tensors])
+        types = tuple([(x.dtype, x.shape, is_number(x)) for x in tensors])
         static: Any = [args[i] for i in self.static_indices(args) if 0 <= i < len(args)]
         modes = (local.grad, Default.floating, local.budget)
         key = (tree, types, constant_key(static, value_key), modes)
@@ -90,7 +97,7 @@ class CallSignature:
 
     def call_function(self, args: tuple[Any, ...], tree: Any, tensors: Sequence[Any]) -> Any:
         """Call the function itself, on tensors for all arguments that are not static."""
-        given, kwargs = unflatten(tree, tensors)
+        given, kwargs = unflatten(tree, [narrow(x) if is_number(x) else x for x in tensors])
         static = self.static_indices(args)
         full = [args[i] if i in static else x for i, x in enumerate(given)]
         return self.function(*full, **kwargs)

@@ -166,7 +166,7 @@ class Jitted(CallSignature, Generic[P, R]):
         """Call the function on any arguments in any modes: find its path, or record it."""
         modes = current()
         leaves, tree = flatten((self.dynamic(args), kwargs))
-        tensors = [x if isinstance(x, Traced) else self.operand(x, leaves) for x in leaves]
+        tensors = [x if isinstance(x, Traced) else self.operand(x) for x in leaves]
         if Tiering.compile is None:  # LUCID_DISABLE_JIT
             return self.run_python(args, kwargs, tensors)
         if (

@@ -133,6 +133,7 @@ class Path:
         self.fast_call: FastCall | None = None
         args_tree, kwargs_tree = in_tree.children()
         positional = not (jitted.static or kwargs_tree.num_children or self.written_arguments)
+        positional &= not any([node.is_number for node in inputs])  # a fast call takes arrays
         self.positional_tree = args_tree if positional else None
         self.into = {} if self.guards else self.output_aliases(len(inputs))
         self.is_pure = not (self.cells or overwritten) and all(

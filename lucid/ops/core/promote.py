@@ -13,17 +13,18 @@ import numpy as np
 
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.graph import Literal
-from lucid.ir.types import SHORT_NAMES, dtype_of
+from lucid.ir.types import DTYPES, SHORT_NAMES, dtype_of
 from lucid.ops.core.arguments import check_device
 from lucid.ops.core.errstate import quiet
 from lucid.public.declare import public
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
-from lucid.tape.node import Node, Traced
+from lucid.tape.node import Node, Traced, wrap
 from lucid.tape.views import share_array
 
 _BOOL, _INT = np.dtype("bool"), np.dtype("int64")
 _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_WIDE = {"f": np.dtype("float64"), "c": np.dtype("complex128")}
 _SCALARS = (bool, int, float, complex)
 _NUMBER_OPS = ("Add", "Sub", "Mul", "Div", "Neg", "Pow", "Abs", "FloorDivide", "Remainder", "Cast")
 _NUMBER_LIMIT = 64  # a longer computation of a Python number is that of a tensor
@@ -64,7 +65,7 @@ def default_dtype(scalar: Any) -> np.dtype:
     return complex_dtype(Default.floating) if isinstance(scalar, complex) else Default.floating
 
 
-def _default_of_kind(dtype: np.dtype) -> np.dtype:
+def default_of_kind(dtype: np.dtype) -> np.dtype:
     """Return the dtype of a Python number of the kind that a dtype has."""
     if dtype.kind == "f":
         return Default.floating
@@ -238,11 +239,36 @@ def cast(x: Any, dtype: Any) -> Any:
     if dtype is before:
         return x
     dtype = parse_dtype(dtype)
-    return x if before == dtype else bind(_cast_to(dtype), x)
+    if before == dtype:
+        return x
+    if dtype in _WIDE.values() and x.node is not None and before.kind in "fc":
+        if not x.shape and before not in _WIDE.values() and is_number(x.node):
+            x = exact_number(x.node)
+    return x if x.dtype == dtype else bind(cast_to(dtype), x)
+
+
+def exact_number(node: Node) -> Any:
+    """Return what a Node for which `is_number` holds computes of Python numbers, in 64 bits."""
+    if node.op is None:
+        x = wrap(node.saved, node) if node.is_number is True else node.is_number
+        return _widened(x)
+    xs = [
+        Literal(x.value, _WIDE.get(x.dtype.kind, x.dtype)) if isinstance(x, Literal) else
+        exact_number(x)
+        for x in node.inputs
+    ]  # fmt: skip
+    if node.op.__class__.__name__ == "Cast":
+        dtype = DTYPES[node.op.dtype]  # type: ignore[attr-defined]
+        return cast(xs[0], _WIDE.get(dtype.kind, dtype))
+    return bind(node.op, *xs)
+
+
+def _widened(x: Any) -> Any:
+    return cast(x, _WIDE[x.dtype.kind]) if x.dtype.kind in _WIDE else x
 
 
 @memoize(maxsize=128)
-def _cast_to(dtype: np.dtype) -> Any:
+def cast_to(dtype: np.dtype) -> Any:
     from lucid.ops.elementwise.arithmetic import Cast
 
     return Cast(SHORT_NAMES[dtype])
@@ -281,7 +307,7 @@ def result_type(*xs: Any) -> np.dtype:
             x = x if isinstance(x, (Traced, Literal)) else as_tensor(x)
             rank, dtype = (0 if x.shape else 1), x.dtype
             if rank and isinstance(x, Traced) and x.node is not None and is_number(x.node):
-                rank, dtype = 2, _default_of_kind(dtype)
+                rank, dtype = 2, default_of_kind(dtype)
         previous = ranked[rank]
         ranked[rank] = dtype if previous is None else _promote_dtypes(previous, dtype)
     strong, weak = ranked[:2]

@@ -183,3 +183,36 @@ def test_a_python_float_beside_float64_arrays_keeps_its_digits():
         x = lucid.tensor([1.0, 3.0], dtype=dtype)
         for s in (0.1, 0.7, 0.3):
             same(f(x, s), x * s)
+
+
+@pytest.mark.parametrize("default", ["float32", "float64"])
+@pytest.mark.parametrize("others", [(), ("float32",), ("float64",), ("float32", "float64")])
+@pytest.mark.parametrize("n", [0.1, 2, True, 0.1 + 0.2j])
+def test_a_number_alone_has_the_dtype_of_eager_code_beside_any_tensors(default, others, n):
+    def f(n, *xs):
+        return (lucid.sin(n), lucid.full((2,), n), lucid.add(n, n), *[x * n for x in xs])
+
+    lucid.set_default_dtype(default)
+    xs = [lucid.ones(2, dtype=other) for other in others]
+    jitted = lucid.jit(f)
+    for number in (n, n, type(n)(not n) if n is True else n * 3):
+        for found, expected in zip(jitted(number, *xs), f(number, *xs), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
+
+
+def test_a_number_meets_captured_float64_tensors_with_all_of_its_digits():
+    x, z = lucid.ones(2, dtype="float64"), lucid.ones((), dtype="complex128")
+    f = lucid.jit(lambda s, n: (x * s, x + s * 3, x - (n * 0.1 + s), z * s, x[0] * s))
+    for s in (0.1, 0.7, 0.1):
+        expected = [s, 1 + s * 3, 1 - (7 * 0.1 + s), s, s]
+        for g in (f, lambda *a: lucid.vmap(f, in_dims=None, axis_size=2)(*a)):
+            found = [np.ravel(y.numpy())[0] for y in g(s, 7)]
+            np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+def test_a_number_and_a_tensor_without_axes_are_other_arguments():
+    f = lucid.jit(lambda s: lucid.sin(s))
+    for s in (2.0, lucid.tensor(2.0, dtype="float64"), 2.0, np.float64(2.0), 2.0):
+        for _ in range(2):
+            assert f(s).dtype == lucid.sin(s).dtype
