@@ -54,9 +54,9 @@ def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
         return False
     for node, array in zip(starts, arrays):
         cell = node.cell
-        if cell is None or cell.grad is not None or has_hooks(cell):
+        if cell is None or cell.grad is not None or cell.hooks or cell.post_accumulate_hooks:
             return False
-        if array.base is not None or not array.flags.writeable:
+        if cell.state is not None or array.base is not None or not array.flags.writeable:
             return False
     GradCell.passes += 1
     for node, g in zip(starts, untracked_tensors(arrays)):

@@ -14,7 +14,7 @@ from lucid.ops.core.promote import holds_tensors
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.linalg import contraction
 from lucid.tape.fast_bind import bind_one, bind_pair, bind_scalar
-from lucid.tape.node import PAIR, REFLECTED, SCALAR, Traced, followers
+from lucid.tape.node import ONE, PAIR, REFLECTED, SCALAR, Traced, followers
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
@@ -157,6 +157,10 @@ class Operators(Traced):
         return (other // self, other % self) if _operand(other) else NotImplemented
 
     def __neg__(self) -> Tensor:
+        if followers and (follower := followers.get(get_ident())) is not None:
+            found = follower.quick(arithmetic.NEG, ONE, self)
+            if found is not None:
+                return found
         value = self.raw
         if value is not None and value.dtype.kind in "fc":
             return bind_one(arithmetic.NEG, self)

@@ -28,7 +28,7 @@ from lucid.support.caches import new_cache
 from lucid.support.source import caller, internal_files
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
-from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
+from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
 from lucid.tape.views import exported, link_view, owner_of
 from lucid.tape.writes import mark_written
@@ -86,11 +86,13 @@ class Follower(SideOperations):
             return None
         slots, a = self.slots, x.node
         if a is not slots[step.first] or a is None or x.storage is not None:
-            return None
+            if form == SCALAR or form == REFLECTED:
+                return None
+            return self.follow(op, (x, y) if form == PAIR else (x,), True)
         if form == PAIR:
             b = y.node
             if b is not slots[step.second] or b is None or y.storage is not None:
-                return None
+                return self.follow(op, (x, y), True)
         elif y != step.number:
             return None
         modes = current()
@@ -307,7 +309,8 @@ class Follower(SideOperations):
 
     def live_tensors(self) -> list[Any]:
         """Return the tensors whose values are still pending."""
-        return [*[x for x in self.tape.live() if is_pending(x.raw)], *super().live_tensors()]
+        found = [x for x in self.tape.live() if is_pending(x.raw)]
+        return [*found, *super().live_tensors()] if self.tensors else found
 
     def stop(self) -> None:
         """Compute what is pending one by one, and go on eagerly."""
