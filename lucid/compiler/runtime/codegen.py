@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lucid.support.locks import fork_waits
 
-VERSION = 3  # version of this module, part of every cache key
+VERSION = 4  # version of this module, part of every cache key
 FLAGS = "O2 loop-vectorize slp-vectorize pic small"
 LEVEL = 2  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
+
+LONG_FUNCTION = 1 << 15  # characters of a function from which SLP vectorization takes seconds
 
 _local = threading.local()  # a target machine belongs to one thread
 
@@ -62,13 +64,14 @@ def _optimized(machine: Any, sources: tuple[object, ...], level: int) -> Any:
     import llvmlite.binding as llvm
 
     context = llvm.create_context()  # freed with the module, so that compiling leaks nothing
-    first, *rest = (llvm.parse_assembly(str(text), context) for text in sources)
+    texts = [str(source) for source in sources]
+    first, *rest = (llvm.parse_assembly(text, context) for text in texts)
     for module in rest:
         first.link_in(module)
     first.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = level > 0
-    options.slp_vectorization = level > 0
+    options.slp_vectorization = level > 0 and longest_function(texts) < LONG_FUNCTION
     builder = llvm.create_pass_builder(machine, options)
     _run(builder.getModulePassManager(), first, builder)
     if not level:
@@ -80,6 +83,11 @@ def _optimized(machine: Any, sources: tuple[object, ...], level: int) -> Any:
         passes.add_global_dead_code_eliminate_pass()
     _run(passes, first, builder)
     return first
+
+
+def longest_function(texts: Iterable[str]) -> int:
+    """Return the number of characters of the longest function in LLVM IR text."""
+    return max(len(function) for text in texts for function in text.split("\ndefine "))
 
 
 def _release_vector_functions(module: Any) -> bool:

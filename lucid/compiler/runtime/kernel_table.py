@@ -16,7 +16,8 @@ from lucid.support.caches import new_cache
 from lucid.support.locks import fork_waits, new_lock
 
 MAX_KERNELS = 4096
-MIN_KERNELS_PER_MODULE = 3  # the fewest kernels that are worth a separate module
+MIN_KERNELS_PER_MODULE = 3  # the fewest kernels that are worth a separate module,
+MIN_VALUES_PER_MODULE = 150  # unless they are as long as this
 KERNEL_OVERHEAD = 10  # fixed cost of compiling a kernel, in values
 
 _loaded: dict[Any, Kernel] = {}  # the latest last; see `prepare._prepared`
@@ -125,7 +126,9 @@ def modules_of(source: Structure | Source, backend: Backend) -> tuple[object, ..
 
 def nest_requests(nests: dict[str, Structure], backend: Backend) -> list[Request]:
     """Group the kernels of nests into as many modules as can be compiled in parallel."""
-    parts = max(1, min(os.cpu_count() or 1, len(nests) // MIN_KERNELS_PER_MODULE))
+    values = sum(len(nest.values) for nest in nests.values())
+    worth = max(len(nests) // MIN_KERNELS_PER_MODULE, values // MIN_VALUES_PER_MODULE, 1)
+    parts = min(os.cpu_count() or 1, len(nests), worth)
     modules: list[list[str]] = [[] for _ in range(parts)]
     work = [0] * parts
     for name in sorted(nests, key=lambda name: (-len(nests[name].values), name)):
