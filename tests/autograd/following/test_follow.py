@@ -430,6 +430,24 @@ def test_a_step_leaves_no_tape_behind():
             gc.enable()
 
 
+def test_many_small_elementwise_operations_are_followed(counts, monkeypatch):
+    monkeypatch.setattr(step_sequence, "is_worthwhile", is_worthwhile)
+
+    def program():
+        w, seen = lucid.tensor(data(3), requires_grad=True), []
+        for _ in range(STEPS):
+            y = w
+            for _ in range(6):
+                y = lucid.tanh(y * 0.9 + 0.1)
+            y.sum().backward()
+            seen += [y.detach().numpy().copy(), w.grad.numpy().copy()]
+            w.grad = None
+        return seen
+
+    both_ways(program)
+    assert counts["run"] >= STEPS - 3
+
+
 def test_small_elementwise_steps_are_not_followed(counts, monkeypatch):
     monkeypatch.setattr(step_sequence, "is_worthwhile", is_worthwhile)
     w = lucid.ones(3, requires_grad=True)
