@@ -8,12 +8,12 @@ user gives the rule for tangents, and reverse mode is its transpose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from lucid.ir.graph import Graph, Literal
+from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.interpret import program_of
 from lucid.ir.primitive import Primitive
 from lucid.ir.rewrite import dce
@@ -197,19 +197,31 @@ def apply_derivative(
         if y is not None and not isinstance(var, Literal)
     }
     known.update(zip(graph.inputs, inputs))
-    missing = [var for var in derivative.residuals if var not in known]
+    missing = tuple([var for var in derivative.residuals if var not in known])
     if missing:
-        rest = [eqn for eqn in graph.equations if not all(y in known for y in eqn.outputs)]
-        computed = {y for eqn in rest for y in eqn.outputs}
-        given = [var for var in known if var not in computed]
-        extended = dce(Graph(graph.name, tuple(given), tuple(rest), tuple(missing)))
-        known.update(zip(missing, replay(extended, [known[var] for var in given])))
+        extended = dce(Graph(graph.name, tuple(known), equations_of_rest(graph, known), missing))
+        known.update(zip(missing, replay(extended, list(known.values()))))
     chosen = [seeds[i] for i in derivative.seeds]
     constants = [wrap(array) for array in derivative.constants]
     outs = replay(
         derivative.graph, [*[known[var] for var in derivative.residuals], *chosen, *constants]
     )
     return derivative.with_zeros([literal_to_tensor(y) for y in outs])
+
+
+def equations_of_rest(graph: Graph, known: Container[Any]) -> tuple[Equation, ...]:
+    """Return the equations that compute what is not known, and nothing that is known a second time.
+
+    A loop of which one result is known may be needed for another. What is known stays what was
+    computed first: a maximum that is known is compared with the values that it is one of.
+    """
+    return tuple(
+        [
+            eqn._replace(outputs=tuple([Var(y.type) if y in known else y for y in eqn.outputs]))
+            for eqn in graph.equations
+            if not all(y in known for y in eqn.outputs)
+        ]
+    )
 
 
 def literal_to_tensor(y: Any) -> Any:

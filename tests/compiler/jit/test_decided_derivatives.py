@@ -140,3 +140,35 @@ def test_second_derivatives_of_a_jitted_maximum():
     for _ in range(3):
         want = np.diag(np.where(x == x.max(), 4 * np.exp(2 * x), 0))
         np.testing.assert_allclose(hessian(lucid.tensor(x)).numpy(), want, rtol=1e-10)
+
+
+LOOPS = {
+    "fori_loop": lambda x: lucid.func.fori_loop(0, 3, lambda i, c: lucid.sin(c), x),
+    "while_loop": lambda x: lucid.func.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, lucid.sin(s[1])), (0, x)
+    )[1],
+    "scan": lambda x: lucid.func.scan(lambda c, i: (lucid.sin(c), i + 1), x, lucid.arange(3))[0],
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("extreme", ["amin", "amax"])
+def test_the_extreme_of_a_loop_is_one_of_its_values(loop, extreme):
+    """The derivative computed the loop anew, and looked for the extreme of the loop before."""
+    x, v = np.array([0.3, 1.2, -0.7, 0.9]), np.array([1.0, -2.0, 0.5, 3.0])
+    pick = int((np.argmin if extreme == "amin" else np.argmax)(np.sin(np.sin(np.sin(x)))))
+
+    def slope(x):
+        inner = [x, np.sin(x), np.sin(np.sin(x)), np.sin(np.sin(np.sin(x)))]
+        return np.prod(np.cos(inner))
+
+    expected = np.zeros(4)
+    expected[pick] = (slope(x[pick] + 1e-5) - slope(x[pick] - 1e-5)) / 2e-5 * v[pick]
+    gradient = lucid.jit(grad(lambda x: lucid.sin(getattr(lucid, extreme)(LOOPS[loop](x), 0))))
+    product = lucid.jit(grad(lambda x: (gradient(x) * lucid.as_tensor(v)).sum()))
+    for _ in range(3):
+        along = jvp(gradient, (lucid.as_tensor(x),), (lucid.as_tensor(v),))[1]
+        np.testing.assert_allclose(np.asarray(along), expected, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(
+            np.asarray(product(lucid.as_tensor(x))), expected, rtol=1e-8, atol=1e-12
+        )
