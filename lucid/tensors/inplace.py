@@ -90,6 +90,15 @@ def in_place(
     return method
 
 
+def overwrite(x: Any, new: Any, what: str) -> None:
+    """Give `x` the value of `new`, of the same type, once that is computed if it is pending."""
+    if followers and is_pending(new.raw) and can_defer_write(x):
+        follower = followers.get(get_ident())
+        if follower is not None and follower.defer_write(x, new):
+            return
+    assign(x, new, what)
+
+
 def _is_deferred(function: Any, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Let `x` wait for the result of a function of pending values; False if it cannot."""
     pending = [arg for arg in (x, *args) if isinstance(arg, Traced) and is_pending(arg.raw)]

@@ -27,7 +27,7 @@ from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import Reshape, slice_axis
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tensors.inplace import in_place
+from lucid.tensors.inplace import overwrite
 
 Axes = tuple[int, ...]
 
@@ -108,8 +108,7 @@ def batch_norm(
         facts = f"input of shape {x.shape} has one value per channel; training needs more"
         raise ShapeError(f"{name}: {facts}")
     if x.numel():
-        update_running_stat(name, mean, move_mean, x, axes, shape, momentum)
-        update_running_stat(name, var, move_variance, x, axes, shape, momentum)
+        update_running_stats(name, x, mean, var, axes, shape, momentum)
     return standardize(x, axes, eps, weight, bias, ones)
 
 
@@ -127,44 +126,39 @@ def standardize(x: Any, axes: Axes, eps: float, weight: Any, bias: Any, shape: A
 
 
 @compile_when_hot
-def moved_mean(running: Any, x: Any, axes: Axes, shape: Axes, momentum: Any) -> Any:
-    """Return a running mean after a step toward the mean of `x` over some axes."""
-    return moved_toward(running, moments(upcast(x), axes)[1].reshape(shape), momentum)
+def moved_statistics(
+    x: Any, mean: Any, var: Any, axes: Axes, shape: Axes, momentum: Any
+) -> tuple[Any, ...]:
+    """Return those running statistics that are given after a step toward the ones of `x`.
 
-
-@compile_when_hot
-def moved_variance(running: Any, x: Any, axes: Axes, shape: Axes, momentum: Any) -> Any:
-    """Return a running variance after a step toward the unbiased variance of `x`."""
-    n = reduced_count(x.shape, axes)
-    var = moments(upcast(x), axes)[2].reshape(shape)
-    return moved_toward(running, var * (n / (n - 1)), momentum)
-
-
-def moved_toward(running: Any, now: Any, momentum: Any) -> Any:
-    """Return a running statistic after a step; those of examples are averaged first."""
-    now = now.mean(0) if now.ndim > 1 else now
-    return cast(running + (now - running) * momentum, running.dtype)
-
-
-move_mean, move_variance = (in_place(f, name="batch_norm") for f in (moved_mean, moved_variance))
-
-
-def update_running_stat(
-    name: str, running: Any, move: Any, x: Any, axes: Axes, shape: Axes, momentum: Any
-) -> None:
-    """Move a running statistic toward its current value, in place and unrecorded.
-
-    Statistics per example (the first axis of `shape`) are averaged over the batch.
+    The variance is unbiased. Statistics per example (the first axis of `shape`) are averaged.
     """
-    if running is None or momentum is None:
+    n = reduced_count(x.shape, axes)
+    _, now_mean, now_var = moments(upcast(x), axes)
+    found = []
+    for running, now in ((mean, now_mean), (var, now_var * (n / (n - 1)))):
+        if running is not None:
+            now = now.reshape(shape)
+            now = now.mean(0) if now.ndim > 1 else now
+            found.append(cast(running + (now - running) * momentum, running.dtype))
+    return tuple(found)
+
+
+def update_running_stats(
+    name: str, x: Any, mean: Any, var: Any, axes: Axes, shape: Axes, momentum: Any
+) -> None:
+    """Move running statistics toward the current ones, in place and unrecorded."""
+    running = [s for s in (mean, var) if s is not None]
+    if not running or momentum is None:
         return
-    if local.maps and x.raw is None and running.raw is not None:
+    if local.maps and x.raw is None and any([s.raw is not None for s in running]):
         facts = "the running statistics are shared by the examples of vmap and cannot be updated"
         raise GraphError(f"{name}: {facts}; call eval() first, or pass None for them")
-    if not hasattr(momentum, "shape"):
+    if momentum.__class__ is not float and not hasattr(momentum, "shape"):
         momentum = check_number(name, momentum, "momentum")
     with no_grad():
-        move(running, x, axes, shape, momentum)
+        for s, new in zip(running, moved_statistics(x, mean, var, axes, shape, momentum)):
+            overwrite(s, new, name)
 
 
 @public_function("nn.functional")
@@ -202,8 +196,7 @@ def instance_norm(
         facts = f"input of shape {x.shape} has one value per channel and example; more are needed"
         raise ShapeError(f"{name}: {facts}")
     if x.numel():
-        update_running_stat(name, mean, move_mean, x, axes, x.shape[:2], momentum)
-        update_running_stat(name, var, move_variance, x, axes, x.shape[:2], momentum)
+        update_running_stats(name, x, mean, var, axes, x.shape[:2], momentum)
     return standardize(x, axes, eps, weight, bias, ones)
 
 

@@ -130,10 +130,9 @@ class BatchNorm(RunningNorm):
         momentum: Any = self.momentum
         if self.training and self.track_running_stats:
             self.copy_shared_buffers()
-            with no_grad():
-                self.num_batches_tracked.add_(1)
-                if momentum is None:
-                    momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
+            self.num_batches_tracked.add_(1)
+            if momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
         batch_statistics = self.training or self.running_mean is None
         return F.batch_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics,

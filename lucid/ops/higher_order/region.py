@@ -24,6 +24,7 @@ from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import get_default_dtype
+from lucid.ops.higher_order.call import Call
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.support.caches import cached_property
 from lucid.tape.bind import bind
@@ -79,9 +80,9 @@ class Region(Primitive):
 
 
 class ClosedRegion(NamedTuple):
-    """A Region, and the constants that are its last operands."""
+    """A Region (a Call if it has several results), and the constants that are its last operands."""
 
-    region: Region
+    region: Region | Call
     constants: tuple[Any, ...]
 
 
@@ -114,7 +115,9 @@ PLAIN = (type(None), bool, int, float, str)  # classes of what never changes
 
 
 def compile_when_hot(function: F) -> F:
-    """Run `function`, of tensors and hashable options to one tensor, as a Region once it is hot.
+    """Run `function`, of tensors and hashable options, as one operation once it is hot.
+
+    If it returns a tensor it becomes a Region, if it returns a tuple of tensors a Call.
 
     It must be pure: no random draws, no writes to operands, no reads of values.
     """
@@ -182,15 +185,16 @@ def trace_region(function: Any, args: Any, kwargs: Any) -> ClosedRegion | None:
     filled = [inputs.get(i, x) for i, x in enumerate(given)]
     try:
         out = function(*filled[: len(args)], **dict(zip(kwargs, filled[len(args) :])))
-        section = cut(inputs.values(), [out])
+        several = out.__class__ is tuple
+        section = cut(inputs.values(), out if several else [out])
     except LucidError:
         return None
     finally:
         local.staging, trace.active = before, False
     constants = [section.slots[slot] for slot in section.captured]
-    if not section.rows or section.outputs[0] in section.inputs or any(x.flags for x in constants):
+    returned = not set(section.inputs).isdisjoint(section.outputs)
+    if not section.rows or returned or any(x.flags for x in constants):
         return None
-    name = function.__name__.lstrip("_")
-    return ClosedRegion(
-        Region(section.graph(name).stripped()), tuple([wrap(x.saved) for x in constants])
-    )
+    graph = section.graph(function.__name__.lstrip("_")).stripped()
+    made: Region | Call = Call(graph) if several else Region(graph)
+    return ClosedRegion(made, tuple([wrap(x.saved) for x in constants]))
