@@ -19,10 +19,10 @@ from lucid.autograd.accumulate import (
 )
 from lucid.autograd.anomaly import explain_nan
 from lucid.autograd.following.follow import expect_next, prepare_followed
-from lucid.autograd.following.step_run import StepRun, expects_update
+from lucid.autograd.following.step_run import can_wait
 from lucid.autograd.following.step_sequence import learn
 from lucid.autograd.graph import GradientPass, gradient_pass, without_edges
-from lucid.autograd.watch import has_hooks, has_watchers, prepare_watched
+from lucid.autograd.watch import has_watchers, prepare_watched
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
@@ -167,10 +167,10 @@ def backward_followed(root: Any) -> bool:
         return False
     cut, run = found
     starts = leaf_nodes(cut)
-    if can_wait(run, starts):
+    cells = [node.cell for node in starts]
+    if can_wait(run, cells):
         GradCell.passes += 1
-        for node, pending in zip(starts, run.wait()):
-            node.cell.grad = wrap(pending)  # type: ignore[union-attr]
+        run.wait(cells)  # type: ignore[arg-type]
         return True
     arrays = run.run()
     followers.pop(get_ident(), None)
@@ -178,17 +178,6 @@ def backward_followed(root: Any) -> bool:
         grads = run.sequence.prepared.derivative.with_zeros([wrap(y) for y in arrays])
         store_gradients(starts, grads, False, True, {id(seed)})
     run.follower.expect_next(get_ident())
-    return True
-
-
-def can_wait(run: StepRun, starts: Sequence[Node]) -> bool:
-    """True if an update comes next, and the leaves can take gradients that are pending."""
-    if not run.sequence.prepared.complete or not expects_update(run.sequence):
-        return False
-    for node in starts:
-        cell = node.cell
-        if cell is None or cell.grad is not None or has_hooks(cell):
-            return False
     return True
 
 

@@ -16,19 +16,24 @@ import numpy as np
 
 from lucid.autograd.following.rolled_step import append_graph
 from lucid.autograd.following.step_sequence import End, Place, Side, StepSequence
+from lucid.autograd.watch import has_hooks
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.ir.graph import Graph, Var
 from lucid.ir.types import Type
+from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import Default
 from lucid.tape.modes import current
-from lucid.tape.node import followers
+from lucid.tape.node import GradCell, followers, wrap
 from lucid.tape.recording.pending import Pending, PendingRun
 from lucid.tape.views import owner_of
+from lucid.tape.writes import can_defer_write, mark_written
 
 MAX_ALONE = 4  # steps in a row that ran without an update, before they no longer wait for one
 RETRY = 64  # steps after which one waits again
 MAX_UPDATES = 4  # programs of one sequence with an update
+
+_add_into = quiet(np.add, into=True)
 
 
 class Joint(NamedTuple):
@@ -63,6 +68,7 @@ class StepRun(PendingRun):
     inputs      the arrays that it takes
     key         what the program depends on, besides the sequence
     grads       the gradients, in the order of the leaves, if they are pending
+    sums        number of a gradient -> the tensor that it is added to, and its memory
     """
 
     at = 1  # something is pending
@@ -84,6 +90,7 @@ class StepRun(PendingRun):
         self.inputs += derivative.constants
         self.inputs += follower.given
         self.grads: list[Pending] = []
+        self.sums: dict[int, tuple[Any, np.ndarray]] = {}
 
     def run(self) -> Sequence[np.ndarray]:
         """Run both passes: give the values to their tensors, and return the gradients."""
@@ -100,15 +107,20 @@ class StepRun(PendingRun):
 
     # Waiting for an update
 
-    def wait(self) -> list[Pending]:
-        """Return the gradients as values that are pending until an update, or a look."""
+    def wait(self, cells: Sequence[GradCell]) -> None:
+        """Give leaves their gradients as values that are pending until an update, or a look."""
         types = [y.type for y in self.sequence.prepared.derivative.graph.outputs]
         self.grads = [Pending(type, self) for type in types]
         self.lock = RLock()
         self.follower.free()
         self.follower.waiting = self
         followers[self.thread] = self
-        return self.grads
+        for i, (cell, pending) in enumerate(zip(cells, self.grads)):
+            if cell.grad is None:
+                cell.grad = wrap(pending)
+            else:
+                self.sums[i] = (cell.grad, cell.grad.raw)
+                cell.grad.raw = pending
 
     def follow(self, op: Any, xs: tuple[Any, ...]) -> Any:
         """Run the step if the next one begins, and follow that."""
@@ -145,8 +157,13 @@ class StepRun(PendingRun):
     def store(self, outputs: Sequence[np.ndarray]) -> None:
         """Give the gradients their arrays, each in memory of its own, and follow the next step."""
         seen: set[int] = set()
-        for pending, array in zip(self.grads, outputs):
-            if array.base is not None or id(array) in seen or not array.flags.writeable:
+        for i, (pending, array) in enumerate(zip(self.grads, outputs)):
+            if i in self.sums:
+                x, memory = self.sums[i]
+                _add_into(memory, array)
+                x.raw = array = memory
+                mark_written(x)
+            elif array.base is not None or id(array) in seen or not array.flags.writeable:
                 array = array.copy()
             seen.add(id(array))
             pending.array = array
@@ -160,7 +177,7 @@ class StepRun(PendingRun):
             del followers[self.thread]
         follower = self.follower
         follower.waiting = self.follower = None
-        self.grads, self.values, self.live, self.inputs = [], [], [], []
+        self.grads, self.values, self.live, self.inputs, self.sums = [], [], [], [], {}
         return follower
 
     def join(self, path: Any) -> bool:
@@ -207,6 +224,8 @@ class StepRun(PendingRun):
         n = len(inputs)
         for tensor, place, array in zip(path.captured_tensors(), joint.places, joint.arrays):
             if place < 0:
+                if ~place in self.sums:
+                    return False
                 array = grads[~place]
             elif place < n and inputs[place] is not array:
                 return False
@@ -241,7 +260,7 @@ class StepRun(PendingRun):
         are the other arrays.
         """
         inputs = {id(x): i for i, x in enumerate(self.inputs)}
-        grads = {id(x): i for i, x in enumerate(self.grads)}
+        grads = {id(x): i for i, x in enumerate(self.grads) if i not in self.sums}
         places: list[int] = []
         others: list[np.ndarray] = []
         raws = [x.raw if x is not None else None for x in path.captured_tensors()]
@@ -300,6 +319,25 @@ def expects_update(sequence: StepSequence) -> bool:
         sequence.updates_missed += 1
         return sequence.updates_missed % RETRY == 0
     return sequence.has_update
+
+
+def can_wait(run: StepRun, cells: Sequence[GradCell | None]) -> bool:
+    """True if an update comes next, and the leaves can take gradients that are pending."""
+    if not run.sequence.prepared.complete or not expects_update(run.sequence):
+        return False
+    seen: set[int] = set()
+    for cell, grad in zip(cells, run.sequence.prepared.derivative.graph.outputs):
+        if cell is None or has_hooks(cell):
+            return False
+        x = cell.grad
+        if x is None:
+            continue
+        if x.raw.__class__ is not np.ndarray or id(x) in seen or not can_defer_write(x):
+            return False
+        if x.raw.dtype != grad.type.dtype or x.raw.shape != grad.type.shape:
+            return False
+        seen.add(id(x))
+    return True
 
 
 def is_simple(path: Any) -> bool:

@@ -196,6 +196,50 @@ def test_gradients_of_two_backward_calls_add_up(joined):
     both_ways(program, rtol=1e-3)
 
 
+@pytest.mark.parametrize("when", ["never", "look", "write", "numpy", "detach"])
+def test_gradients_that_no_optimizer_clears_add_up(joined, when):
+    def program():
+        lucid.manual_seed(0)
+        net, seen, arrays = network(), [], []
+        optimizer = lucid.optim.SGD(net[3].parameters(), lr=0.1)
+        for i in range(STEPS):
+            optimizer.zero_grad()
+            (net(lucid.tensor(data(6, 4, seed=i))) ** 2).mean().backward()
+            held = net[0].weight.grad
+            if when == "look" and i == 5:
+                seen.append(held.numpy().copy())
+            if when == "write" and i == 6:
+                held.mul_(0.5)
+            if when == "numpy" and i == 4:
+                arrays.append(held.numpy())  # written at once from now on
+            if when == "detach":
+                seen.append(held.detach() * 2.0)
+            optimizer.step()
+            seen.append(held is net[0].weight.grad)
+            seen += [x.copy() for x in arrays]
+        seen = [x.numpy().copy() if isinstance(x, lucid.Tensor) else x for x in seen]
+        return [*seen, *[x.detach().numpy().copy() for p in net.parameters() for x in (p, p.grad)]]
+
+    both_ways(program, rtol=1e-3)
+    assert joined[0] > 0 or when == "detach"
+
+
+def test_an_optimizer_may_read_gradients_that_add_up(joined):
+    def program():
+        lucid.manual_seed(0)
+        net = network()
+        optimizer = lucid.optim.SGD(net.parameters(), lr=0.01)
+        for i in range(STEPS):
+            (net(lucid.tensor(data(6, 4, seed=i))) ** 2).mean().backward()
+            optimizer.step()
+            if i in (0, 1, 2, 3, 6):
+                optimizer.zero_grad()
+        return [x.detach().numpy().copy() for p in net.parameters() for x in (p, p.grad)]
+
+    both_ways(program, rtol=1e-3)
+    assert joined[0] > 0
+
+
 def test_copies_and_state_in_the_middle(joined):
     def during(net, optimizer, loss, i):
         if i == 5:
