@@ -430,6 +430,8 @@ def expect_next(sequence: StepSequence, thread: int) -> None:
     """Follow the sequence that came after this one last time."""
     before = _last.get(thread)
     if before is not None:
+        if before.after is before and sequence is not before:
+            before.misses = 0  # until now it was expected in the wrong place
         before.after = sequence
     _last[thread] = sequence
     following = sequence.after or sequence

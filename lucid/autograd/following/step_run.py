@@ -25,7 +25,7 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import Default
 from lucid.tape.modes import current
 from lucid.tape.node import GradCell, followers, wrap
-from lucid.tape.recording.pending import Pending, PendingRun
+from lucid.tape.recording.pending import Pending, PendingRun, has_array
 from lucid.tape.views import owner_of
 from lucid.tape.writes import can_defer_write, mark_written
 
@@ -332,6 +332,8 @@ def can_wait(run: StepRun, cells: Sequence[GradCell | None]) -> bool:
         x = cell.grad
         if x is None:
             continue
+        if has_array(x.raw):
+            x.raw = x.value
         if x.raw.__class__ is not np.ndarray or id(x) in seen or not can_defer_write(x):
             return False
         if x.raw.dtype != grad.type.dtype or x.raw.shape != grad.type.shape:

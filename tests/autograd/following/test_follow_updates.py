@@ -224,6 +224,33 @@ def test_gradients_that_no_optimizer_clears_add_up(joined, when):
     assert joined[0] > 0 or when == "detach"
 
 
+def test_networks_that_take_turns(joined):
+    def program():
+        lucid.manual_seed(0)
+        maker, critic = nn.Linear(3, 4), network()
+        optimizers = [lucid.optim.SGD(net.parameters(), lr=0.05) for net in (critic, maker)]
+        seen = []
+        for i in range(3 * STEPS):
+            x, code = (lucid.tensor(data(6, n, seed=i + n)) for n in (4, 3))
+            for turn, optimizer in enumerate(optimizers):
+                made = maker(code)
+                loss = (
+                    -(critic(made) ** 2).mean()
+                    if turn
+                    else (critic(x) ** 2).mean() + (critic(made.detach()).mean())
+                )
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            seen.append(loss)
+        parameters = [*maker.parameters(), *critic.parameters()]
+        seen = [loss.item() for loss in seen]
+        return [*seen, *[x.detach().numpy().copy() for p in parameters for x in (p, p.grad)]]
+
+    both_ways(program, rtol=1e-3)
+    assert joined[0] >= 4 * STEPS
+
+
 def test_an_optimizer_may_read_gradients_that_add_up(joined):
     def program():
         lucid.manual_seed(0)
