@@ -4,13 +4,16 @@ A forked child has one thread. A lock that another thread held at that moment wo
 forever in the child, so every lock of the package comes from `new_lock`, and those that the forking
 thread does not hold are free in the child. The locks of LLVM, and of modules that are
 being imported, cannot be freed that way: code that may hold them (compilation) runs under
-`fork_waits`, and a fork waits until no thread is inside.
+`fork_waits`, and a fork waits until no thread is inside. llvmlite's own lock is also taken when
+something of LLVM is freed, which happens anywhere, and in the child before any code of ours runs:
+what belonged to the threads that are gone. So the forking thread holds it.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -66,11 +69,20 @@ def _before_fork() -> None:
     end = time.monotonic() + MAX_WAIT
     while set(_threads) - {threading.get_ident()} and time.monotonic() < end:
         time.sleep(POLL)
+    if lock := _lock_of_llvmlite():
+        lock.acquire(timeout=MAX_WAIT)
 
 
 def _after_fork() -> None:
-    if _entrance._is_owned():
-        _entrance.release()
+    if lock := _lock_of_llvmlite():
+        release(lock)
+    release(_entrance)
+
+
+def _lock_of_llvmlite() -> Any:
+    """Return the lock around all calls of LLVM, if llvmlite is imported."""
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    return getattr(getattr(getattr(ffi, "lib", None), "_lock", None), "_lock", None)
 
 
 def _after_fork_in_child() -> None:

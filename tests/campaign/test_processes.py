@@ -57,13 +57,48 @@ print("done")
 
 def run(program: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "LUCID_CACHE_DIR": str(cache), **variables}
-    return subprocess.run(
-        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=240
+    command = [sys.executable, "-c", program]
+    return subprocess.run(  # in a folder for what it writes
+        command, env=env, cwd=cache.parent, capture_output=True, text=True, timeout=240
     )
 
 
 def test_data_loader_workers_fork_while_another_thread_compiles(tmp_path):
     found = run(WORKERS, tmp_path / "cache")
+    assert found.returncode == 0 and found.stdout == "done\n", found.stderr[-3000:]
+
+
+FINALIZERS = """
+import os, threading, time
+import llvmlite.binding as llvm
+import lucid
+
+held = threading.Event()
+
+def free_something():
+    with llvm.ffi.lib._lock:
+        held.set()
+        time.sleep(0.3)
+
+thread = threading.Thread(target=free_something)
+thread.start()
+held.wait()
+pid = os.fork()
+if not pid:
+    llvm.get_host_cpu_name()
+    os._exit(0)
+end = time.monotonic() + 20
+while os.waitpid(pid, os.WNOHANG) == (0, 0):
+    assert time.monotonic() < end, os.kill(pid, 9)
+    time.sleep(0.01)
+thread.join()
+print("done")
+"""
+
+
+def test_a_child_can_free_what_llvm_gave_to_threads_that_are_gone(tmp_path):
+    """A fork in the moment in which another thread frees its target machine hung the child."""
+    found = run(FINALIZERS, tmp_path / "cache")
     assert found.returncode == 0 and found.stdout == "done\n", found.stderr[-3000:]
 
 
