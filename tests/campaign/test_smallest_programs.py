@@ -450,7 +450,7 @@ def test_an_interrupt_while_a_step_compiles(monkeypatch):
     before = [p.detach().clone() for p in model.parameters()]
     state = lucid.get_rng_state()
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
