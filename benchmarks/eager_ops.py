@@ -15,6 +15,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 import timeit
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 WAYS = ("forward", "recorded", "backward")
 
+WARM = 0.06  # seconds
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": lambda t, x, y, m, i: x + y,
     "mul by a number": lambda t, x, y, m, i: x * 2.5,
@@ -60,8 +62,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def microseconds(f: Callable[[], Any], seconds: float) -> float:
-    """The best time of one call once warm."""
-    for _ in range(30):
+    """The best time of one call once warm: an operation is compiled after some thousands."""
+    end = time.perf_counter() + WARM
+    while time.perf_counter() < end:
         f()
     once = max(min(timeit.repeat(f, number=1, repeat=5)), 1e-7)
     number = max(1, int(0.002 / once))
