@@ -8,7 +8,6 @@ LUCID_TEST_ALL=1 tries all calls.
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
@@ -80,15 +79,6 @@ def sample(row: Row) -> list[Call]:
 
 ROWS = [pytest.param(row, id=row.name) for row in rows()]
 every_row = pytest.mark.parametrize("row", ROWS)
-
-
-@pytest.fixture(autouse=True)
-def in_double_precision():
-    """Integers become the floats that they become in NumPy."""
-    lucid.set_default_dtype("float64")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=RuntimeWarning)
-        yield
 
 
 def reference(row: Row, c: Call, arrays: list[np.ndarray]) -> tuple[Any, list[np.ndarray]]:

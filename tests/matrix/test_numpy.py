@@ -6,8 +6,6 @@ last call of every function is compiled; LUCID_TEST_ALL=1 compiles all.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -22,14 +20,6 @@ from tests.numpy.test_interop import X, Y, cases, leaves, same
 TABLE = {**test_interop.CALLS, **calls.CALLS}
 CONSTANTS = {**test_interop.CONSTANT_CALLS, **calls.CONSTANT_CALLS}
 COMPILED = TABLE if ALL else {f: found[-1:] for f, found in TABLE.items()}
-
-
-@pytest.fixture(autouse=True)
-def in_double_precision():
-    lucid.set_default_dtype("float64")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=RuntimeWarning)
-        yield
 
 
 def without_history(result):
