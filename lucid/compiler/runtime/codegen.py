@@ -2,10 +2,10 @@
 
 Types are known when a kernel is emitted, so Numba is not needed here: the text goes through LLVM's
 O2 pipeline (loop and SLP vectorization) for the host CPU. O3 would copy loops for each outcome of
-their conditions, which makes no kernel faster and those of convolutions half again as long to
-compile. Text that is written by hand, such as the
-runtime's, needs no passes: inlining what it marks takes 1 ms, all passes 150 ms, for equal code.
-Object code is plain bytes, which `cache` stores on disk and `loader` maps into the process.
+their conditions: kernels of convolutions take half as long again to compile and are no faster, some
+gathers are (docs/decisions/first-results.md). Text that is written by hand, such as the runtime's,
+needs no passes: inlining what it marks takes 1 ms, all passes 150 ms, for equal code. Object code
+is plain bytes, which `cache` stores on disk and `loader` maps into the process.
 """
 
 from __future__ import annotations
