@@ -2,7 +2,7 @@
 
 `python -m tests.campaign.run compositions 100000 20000 found.txt` runs 20,000 seeds from 100,000 on
 and writes every failure, at its smallest, to a file. The file ends with the seeds that were run, so
-that the same command continues where an earlier one was stopped. Of one program in ten every path
+that the same command continues where an earlier one was stopped. Of one program in forty every path
 is compiled by itself, with all of LLVM's passes.
 """
 
@@ -23,7 +23,7 @@ from tests.campaign import stateful, test_compositions, test_followed, test_prog
 from tests.campaign.programs import Program, make, shrink
 from tests.campaign.tiers import sharing_programs, without_optimization
 
-THOROUGH = 10  # one of so many programs goes through all of LLVM's passes on every path
+THOROUGH = 40  # one of so many programs goes through all of LLVM's passes on every path
 REPORT = 50
 
 
