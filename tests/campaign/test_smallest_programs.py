@@ -537,3 +537,11 @@ def test_smaller_promises():
         grad(lambda x: wrong(x).sum())(lucid.ones(3))
     with pytest.raises(MemoryError):
         lucid.zeros(1 << 60)
+
+
+def test_an_index_out_of_range_raises_though_nothing_is_read():
+    """NumPy's `take` does not look at indices whose result is empty; its indexing does."""
+    for f in (lambda a: a[..., [5]], lambda a: lucid.index_select(a, -1, lucid.tensor([5]))):
+        for call in (f, lucid.jit(f), lucid.jit(f), lambda a, f=f: vmap(f)(lucid.stack([a, a]))):
+            with pytest.raises(IndexError):
+                call(lucid.zeros(0, 3))

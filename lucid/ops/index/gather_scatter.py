@@ -135,6 +135,8 @@ class Gather(Linear):
         axis = self.axes[0]
         try:
             if len(self.axes) == 1 and not self.batch_dims and x.flags.c_contiguous:
+                if not x.size:  # NumPy's take checks no index if nothing is taken
+                    normalize_indices(self.name, indices[0], x.shape[axis], axis)
                 y = x.take(indices[0].astype(np.intp, copy=False), axis)
                 return y if axis == 0 else move_axes_to_front(y, axis, indices[0].ndim)
             return x.transpose(indexed_axes_first(self, x.ndim))[index_grid(self, indices)]
