@@ -367,11 +367,13 @@ class NestBuilder:
                 continue
             start, size = max(before, 0), self.group.sizes[axis]
             strides[axis], box[axis] = stride, (start, n)
-            index = self.add(Value("iota", (), "i32", axis))
-            if start > 0:
-                inside.append(Value("ge", (index, self.integer(start)), "bool"))
-            if start + n < size:
-                inside.append(Value("lt", (index, self.integer(start + n)), "bool"))
+            for op, needed, bound in (
+                ("ge", start > 0, start),
+                ("lt", start + n < size, start + n),
+            ):
+                if needed:
+                    index = self.add(Value("iota", (), "i32", axis))
+                    inside.append(Value(op, (index, self.integer(bound)), "bool"))
         self.buffers.append(Buffer(dtype, tuple(strides), tuple(box)))
         self.arrays.append(array)
         if not inside:

@@ -28,6 +28,8 @@ READS = ("load", "at", "guarded")
 GENERAL = 2  # the class of strides other than 0 and 1
 SHORT_AXIS = 8  # an innermost axis below this is short
 MAX_REORDERED_SIZE = 1 << 15  # points of a map whose axes may be reordered: they stay in the cache
+BLOCK = 1 << 11  # points of a block of a larger domain: they stay in the nearest cache
+BLOCK_LENGTHS = 32, 64  # at least, and a length for which a block may have more points
 
 
 class Value(NamedTuple):
@@ -290,7 +292,7 @@ def simplify_axes(nest: Nest) -> Nest:
     return Nest(
         tuple(math.prod(nest.sizes[a] for a in group) for group in groups),
         tuple(nest.reduced[group[0]] for group in groups),
-        tuple(_with_axes(b, [group[-1] for group in groups]) for b in nest.buffers),
+        tuple(_with_joined_axes(b, groups) for b in nest.buffers),
         values,
         nest.stores,
         nest.indexed_axes,
@@ -300,22 +302,62 @@ def simplify_axes(nest: Nest) -> Nest:
 
 
 def long_axis_last(nest: Nest) -> Nest:
-    """Make a long axis the innermost of a small map or scatter whose last axis is short.
+    """Make a long axis the innermost of a map or scatter whose last axis is short.
 
     A row of three elements costs more to find (a division for every other axis) than to compute.
-    Loops that do not stay in the cache keep their order of memory. A scatter runs in order along
-    its reduced axes alone.
+    Of a domain that does not stay in the cache the long axis is cut into blocks that do, one after
+    the other. A scatter runs in order along its reduced axes alone.
     """
     last, kept = len(nest.sizes) - 1, [i for i, r in enumerate(nest.reduced) if not r]
     scatters = any(store.at for store in nest.stores)
-    if len(kept) < 3 - scatters or kept[-1] != last or scatters != any(nest.reduced):
+    if not kept or kept[-1] != last or scatters != any(nest.reduced):
         return nest
-    longest = max(kept[:-1], key=lambda axis: nest.sizes[axis])
-    if nest.sizes[last] >= SHORT_AXIS or nest.sizes[longest] < 2 * nest.sizes[last]:
+    if any(v.op == "scan" for v in nest.values):
         return nest
-    if nest.size > MAX_REORDERED_SIZE or any(v.op == "scan" for v in nest.values):
+    longest = max(kept, key=lambda axis: nest.sizes[axis])
+    if len(kept) < 3 - scatters or not (scatters or is_short(nest, longest)):
         return nest
-    order = [*[axis for axis in range(last + 1) if axis != longest], longest]
+    if nest.size > MAX_REORDERED_SIZE:
+        return in_blocks(nest, longest)
+    if longest == last:
+        return nest
+    return reordered(nest, [*[axis for axis in range(last + 1) if axis != longest], longest])
+
+
+def is_short(nest: Nest, longest: int) -> bool:
+    """True if the last axis is short, and shorter than another."""
+    return nest.sizes[-1] < SHORT_AXIS and nest.sizes[longest] >= 2 * nest.sizes[-1]
+
+
+def in_blocks(nest: Nest, axis: int) -> Nest:
+    """Cut a long axis into equal blocks: the blocks first, their elements last."""
+    n, last = nest.sizes[axis], len(nest.sizes) - 1
+    if _is_indexed(nest, axis) or any(b.box and b.box[axis] != (0, n) for b in nest.buffers):
+        return nest
+    others = nest.size // n
+    longest = min(max(BLOCK // others, BLOCK_LENGTHS[1]), MAX_REORDERED_SIZE // others, n - 1)
+    length = next((k for k in range(longest, BLOCK_LENGTHS[0] - 1, -1) if n % k == 0), 0)
+    if not length:
+        return nest
+    parts = replace(
+        nest,
+        sizes=(n // length, *nest.sizes[:axis], length, *nest.sizes[axis + 1 :]),
+        reduced=(False, *nest.reduced),
+        buffers=tuple(in_blocks_along(b, axis, n // length, length) for b in nest.buffers),
+        values=tuple(v._replace(param=v.param + 1) if v.op == "iota" else v for v in nest.values),
+    )
+    return reordered(parts, [*[a for a in range(last + 2) if a != axis + 1], axis + 1])
+
+
+def in_blocks_along(buffer: Buffer, axis: int, count: int, length: int) -> Buffer:
+    box = buffer.box
+    if box:
+        box = ((0, count), *box[:axis], (0, length), *box[axis + 1 :])
+    return Buffer(buffer.dtype, (buffer.strides[axis] * length, *buffer.strides), box)
+
+
+def reordered(nest: Nest, order: Sequence[int]) -> Nest:
+    """The nest with its axes in another order."""
     values = tuple(
         v._replace(param=order.index(v.param)) if v.op == "iota" else v for v in nest.values
     )
@@ -332,6 +374,14 @@ def _with_axes(buffer: Buffer, axes: Sequence[int]) -> Buffer:
     """A buffer along the chosen axes of the domain."""
     box = tuple(buffer.box[a] for a in axes) if buffer.box else ()
     return Buffer(buffer.dtype, tuple(buffer.strides[a] for a in axes), box)
+
+
+def _with_joined_axes(buffer: Buffer, groups: Sequence[Sequence[int]]) -> Buffer:
+    """A buffer along groups of axes; it covers all of those of a group of several."""
+    box = buffer.box and tuple(
+        (buffer.box[group[0]][0], math.prod(buffer.box[a][1] for a in group)) for group in groups
+    )
+    return Buffer(buffer.dtype, tuple(buffer.strides[group[-1]] for group in groups), box)
 
 
 def _is_indexed(nest: Nest, axis: int) -> bool:

@@ -24,7 +24,7 @@ from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseNot
 from lucid.ops.elementwise.power import Pow
 from lucid.ops.shape.creation import Full
-from lucid.ops.shape.movement import Broadcast, Flip, Reshape, Slice, Transpose
+from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 
 Found = Atom | None
 
@@ -55,7 +55,8 @@ def identities(w: Rewriter, eqn: Equation) -> Found:
     """alias x = stop_gradient x = copy x = x;
     overwritten y x = replaced y x = once_differentiable x y = x;
     cast x = x to its own dtype;
-    cast (cast x) = cast x where the inner cast is lossless.
+    cast (cast x) = cast x where the inner cast is lossless;
+    pad x = x by nothing.
     """
     if eqn.op.forwards:
         return eqn.op.forwarded(eqn.inputs, 1)[0]
@@ -68,6 +69,8 @@ def identities(w: Rewriter, eqn: Equation) -> Found:
                     same = SHORT_NAMES[first.type.dtype] == dtype
                     return first if same else w.make(eqn.op, first)
             return x if SHORT_NAMES[x.type.dtype] == dtype else None
+        case Equation(Pad(low, high, interior), (x,)) if not any((*low, *high, *interior)):
+            return x
     return None
 
 

@@ -28,6 +28,10 @@ HEAD = "x: f32[2,3], y: f32[2,3], n: i32[4], b: bool[2,3]"
 SOUND = {
     "x times 1": ("%0: f32[2,3] = mul x 1.0; return %0", "return x"),
     "1 times x": ("%0: f32[2,3] = mul 1.0 x; return %0", "return x"),
+    "x padded by nothing": (
+        "%0: f32[2,3] = pad[low=(0,0), high=(0,0), interior=(0,0)] x; return %0",
+        "return x",
+    ),
     "x over 1": ("%0: f32[2,3] = div x 1.0; return %0", "return x"),
     "x minus 0": ("%0: f32[2,3] = sub x 0.0; return %0", "return x"),
     "x plus -0": ("%0: f32[2,3] = add -0.0 x; return %0", "return x"),
