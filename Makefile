@@ -52,13 +52,14 @@ minimum: pyproject.toml
 	@PYTHONPATH=. $(VENV)-minimum/bin/python -m pytest -q tests/test_seeds.py tests/autograd \
 		tests/compiler/jit tests/compiler/lowering tests/compiler/kernels/test_listing.py tests/func/test_from_numba.py
 
-# Names, optimizers, schedules and distributions beside PyTorch's own, in an environment of its own.
+# Names, optimizers, schedules, distributions and random programs beside PyTorch's own, in an environment of its own.
 parity: $(VENV)-parity/.installed
 	@$(VENV)-parity/bin/python -m tests.table.parity
 	@$(VENV)-parity/bin/python -m tests.nn.parity
 	@$(VENV)-parity/bin/python -m tests.optim.parity
 	@$(VENV)-parity/bin/python -m tests.distributions.parity
 	@$(VENV)-parity/bin/python -m tests.campaign.parity
+	@$(VENV)-parity/bin/python -m tests.campaign.torch_programs 0 300
 
 $(VENV)-parity/.installed: pyproject.toml
 	@echo "installing lucid and PyTorch into $(VENV)-parity"
