@@ -37,7 +37,10 @@ def run_with_state(
     """Run a program on its state, write back what it leaves there, and return its other results."""
     if not state:
         return run([])
-    with locks_of(state):
+
+    def run_and_write() -> Sequence[Any]:
         outs = run([bind(COPY, s.tensor) for s in state])  # a derivative may need the value before
         write_back(state, outs, what)
-    return outs[len(state) :]
+        return outs[len(state) :]
+
+    return locks_of(state).run(run_and_write)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -123,6 +123,9 @@ def release(lock: Any) -> None:
 class Locks:
     """Locks that are acquired together, or not at all if that is interrupted; usually none.
 
+    This is not a context manager: an interrupt that comes when a `with` statement calls an
+    `__exit__` written in Python keeps it from running. Those of Python's own locks always run.
+
     traces    whether something is traced, or shared state written, while they are held
     """
 
@@ -133,14 +136,22 @@ class Locks:
         if len(self.locks) > 1 or (self.locks and traces):
             self.locks.insert(0, state_lock())
 
-    def __enter__(self) -> None:
-        try:
-            for lock in self.locks:
-                lock.acquire()
-        except BaseException:
-            self.__exit__()
-            raise
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return `function(*args)`, called while the locks are held."""
+        return _run_holding(self.locks, function, args)
 
-    def __exit__(self, *_: Any) -> None:
+    def acquire(self) -> None:
+        """Acquire the locks; the caller calls `release` whatever happens."""
+        for lock in self.locks:
+            lock.acquire()
+
+    def release(self) -> None:
         for lock in reversed(self.locks):
             release(lock)
+
+
+def _run_holding(locks: Sequence[Any], function: Callable[..., Any], args: Any) -> Any:
+    if not locks:
+        return function(*args)
+    with locks[0]:
+        return _run_holding(locks[1:], function, args)

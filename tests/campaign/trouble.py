@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import os
 import random
 import signal
@@ -146,6 +147,16 @@ def interrupt_anywhere(amount: int, rng: random.Random, report: Any) -> None:
         survive(trainer, number, trouble, report)
 
 
+def leaves_with(frame: Any) -> bool:
+    """True at the end of a `with` statement, where Python calls `__exit__` before it looks for
+    signals: an exception there, which only a tracer can raise, would keep a lock locked."""
+    code, line = frame.f_code, frame.f_lineno
+    first = min(begin for begin, _, number in code.co_lines() if number == line)
+    return frame.f_lasti > first and linecache.getline(code.co_filename, line).lstrip().startswith(
+        "with "
+    )
+
+
 def interrupt_at_lines(amount: int, rng: random.Random, report: Any) -> None:
     """Interrupt the first step at a random line of the files that record, begin and end."""
     count, limit = 0, 4000
@@ -155,7 +166,7 @@ def interrupt_at_lines(amount: int, rng: random.Random, report: Any) -> None:
         name = frame.f_code.co_filename
         if not name.startswith(PACKAGE) or not name.endswith(RECORDING):
             return None
-        if event == "line":
+        if event == "line" and not leaves_with(frame):
             count += 1
             if count == target:
                 raise KeyboardInterrupt

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 
 import pytest
 
 import lucid
-from lucid.support.locks import fork_waits, new_lock
+from lucid.support.locks import Locks, fork_waits, new_lock
 from lucid.tape.node import active_recorders
 
 
@@ -111,3 +112,23 @@ def test_a_fork_while_another_thread_records_leaves_its_tensors_usable(elsewhere
 
     elsewhere(record)
     assert child(use) == 0
+
+
+def test_an_interrupt_leaves_no_lock_locked():
+    """Where a `with` statement calls an `__exit__` in Python, two of five stay locked."""
+    locks = Locks([new_lock(), new_lock()])
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    interrupts = 0
+    try:
+        for _ in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-4)
+                while True:
+                    locks.run(int)
+            except KeyboardInterrupt:
+                interrupts += 1
+                assert not any(lock._is_owned() for lock in locks.locks)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts == 300

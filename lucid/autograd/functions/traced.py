@@ -181,11 +181,12 @@ def write_final_state(
 
     state = recorder.found_state()
     n_out = len(graph.outputs) - len(state)
-    with locks_of(state):
+
+    def write() -> tuple[Graph, list[Any]]:
         before = [bind(COPY, s.tensor) for s in state]
-        graph, captured = hoist_invariant(graph, n, [*before, *captured])
-        known: dict[Any, Any] = dict(zip(graph.inputs[n:], captured))
-        after = graph.outputs[n_out:]
+        hoisted, found = hoist_invariant(graph, n, [*before, *captured])
+        known: dict[Any, Any] = dict(zip(hoisted.inputs[n:], found))
+        after = hoisted.outputs[n_out:]
         for s, y in zip(state, after):
             if y not in known:
                 raise GraphError(
@@ -194,4 +195,7 @@ def write_final_state(
                     f"   [{as_source(recorder.write_sources.get(id(s.tensor)))}]"
                 )
         write_back(state, [known[y] for y in after], what)
+        return hoisted, found
+
+    graph, captured = locks_of(state).run(write)
     return Graph(graph.name, graph.inputs, graph.equations, graph.outputs[:n_out]), captured

@@ -181,8 +181,7 @@ class LockedFastCall(FastCall):
     __slots__ = ()
 
     def __call__(self, path: Any, args: Sequence[Any]) -> Any:
-        with path.locks:
-            return super().__call__(path, args)
+        return path.locks.run(super().__call__, path, args)
 
 
 class DonatingFastCall(LockedFastCall):

@@ -209,13 +209,12 @@ class Jitted(CallSignature, Generic[P, R]):
         If a derivative is wanted, a path that leaves no gradients and writes no floats is one
         operation on the tape; any other path is not used, and Python runs the function.
         """
-        with path.locks:
-            try:
-                found = self.run_locked(path, tensors, tracked)
-            except LucidError as error:
-                if not path.guards or isinstance(error, (MiscompiledError, OutOfMemoryError)):
-                    raise
-                return None  # these values may take another path, without the failing operation
+        try:
+            found = path.locks.run(self.run_locked, path, tensors, tracked)
+        except LucidError as error:
+            if not path.guards or isinstance(error, (MiscompiledError, OutOfMemoryError)):
+                raise
+            return None  # these values may take another path, without the failing operation
         return (self.run_python(args, kwargs, tensors),) if found is RUN_PYTHON else found
 
     def run_locked(self, path: Path, tensors: Sequence[Any], tracked: bool) -> Any:

@@ -55,20 +55,22 @@ def first_run(
     """
     if not (tracked or path.needs_grad()):
         path.compile()
-    with path.locks:
+
+    def run() -> Any:
         values, extra = [x.value for x in tensors], path.current_arrays()
-        if extra is None:
-            return jitted.run_python(args, kwargs, tensors)
-        found = jitted.compute(path, tensors, values, extra, tracked)
-        if found is not RUN_PYTHON:
-            outs, outputs, on_tape = found
-            for guard, value in zip(path.guards, outputs[path.n_outputs + path.n_state :]):
-                guard.accept(value)
-            for pending, value in zip(path.ends, outputs):
-                if is_pending(pending):
-                    pending.array = value
-            return jitted.commit(path, tensors, outs, outputs, on_tape)
-    return jitted.run_python(args, kwargs, tensors)
+        found = None if extra is None else jitted.compute(path, tensors, values, extra, tracked)
+        if found is None or found is RUN_PYTHON:
+            return RUN_PYTHON
+        outs, outputs, on_tape = found
+        for guard, value in zip(path.guards, outputs[path.n_outputs + path.n_state :]):
+            guard.accept(value)
+        for pending, value in zip(path.ends, outputs):
+            if is_pending(pending):
+                pending.array = value
+        return jitted.commit(path, tensors, outs, outputs, on_tape)
+
+    found = path.locks.run(run)
+    return jitted.run_python(args, kwargs, tensors) if found is RUN_PYTHON else found
 
 
 def record(

@@ -52,11 +52,11 @@ class VmapCall:
         """Hold the locks of the state from its first reading to the end of the call."""
         if self.held is None and recorder.locks:
             self.held = locks_of(recorder.found_state(), traces=True)
-            self.held.__enter__()
+            self.held.acquire()
 
     def release_locks(self) -> None:
         if self.held is not None:
-            self.held.__exit__()
+            self.held.release()
 
     def on_part(self, recorder: BodyRecorder, values: Sequence[Batched]) -> None:
         """Record the state after a part of the batch, which must be the same after every part."""
