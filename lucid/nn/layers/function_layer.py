@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from lucid.errors import ArgumentError
 from lucid.nn.module import Module
 from lucid.ops.core.constructors import check_range
+from lucid.tensors.tensor import Tensor
 
 REQUIRED = inspect.Parameter.empty
 
@@ -24,6 +25,8 @@ class LayerFamily(Module):
 
 class FunctionLayer(Module):
     """A layer without parameters, which calls `function(*inputs, **settings)`.
+
+    Settings that are tensors are registered as buffers.
 
     A subclass gives the function and the settings, with their defaults, as keywords in the order of
     the constructor's arguments: `class ELU(FunctionLayer, function=F.elu, alpha=1.0): ...`.
@@ -64,7 +67,11 @@ class FunctionLayer(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        self.__dict__.update(self.bind_settings(args, kwargs))
+        for name, value in self.bind_settings(args, kwargs).items():
+            if isinstance(value, Tensor):
+                self.register_buffer(name, value)
+            else:
+                self.__dict__[name] = value
 
     def bind_settings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the settings, with the constructor's arguments filled in."""
@@ -91,6 +98,7 @@ class FunctionLayer(Module):
         shown = [
             f"{name}={self.__dict__[name]!r}"
             for name, default in self.settings.items()
-            if name not in self.hidden_in_repr or self.__dict__[name] != default
+            if name in self.__dict__
+            and (name not in self.hidden_in_repr or self.__dict__[name] != default)
         ]
         return ", ".join(shown)

@@ -181,14 +181,26 @@ class LazyConvTranspose3d(LazyTransposedConvolution, ConvTranspose3d):
 
 
 class LazyNorm(LazyModule):
-    """A batch or instance norm that takes `num_features` from its first input."""
+    """A batch or instance norm that takes `num_features` from its first input.
 
-    def __init__(self, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
+    As in PyTorch, every one has parameters and running statistics by default.
+    """
+
+    @accepts_device
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         made: Any = super()
-        made.__init__(0, *args, dtype=dtype, **kwargs)
-        there: Any = self
-        self.make_lazy({"weight": there.affine, "bias": there.affine}, dtype)
-        if there.track_running_stats:
+        made.__init__(0, eps, momentum, affine, track_running_stats, dtype=dtype, bias=bias)
+        self.make_lazy({"weight": affine, "bias": affine and bias}, dtype)
+        if track_running_stats:
             for name in ("running_mean", "running_var"):
                 self.register_buffer(name, UninitializedBuffer(dtype=dtype))
 

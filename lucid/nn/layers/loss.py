@@ -9,13 +9,12 @@ import lucid.nn.functional as F
 from lucid.nn.functional.arguments import resolve_reduction
 from lucid.nn.layers.function_layer import FunctionLayer
 from lucid.public.declare import public
-from lucid.tensors.tensor import Tensor
 
 LEGACY_ARGUMENTS = ("size_average", "reduce")
 
 
 class Loss(FunctionLayer):
-    """The base of losses; weights that are tensors are registered as buffers.
+    """The base of losses.
 
     The constructor takes settings in the order of the function, including `reduction` and PyTorch's
     deprecated arguments `size_average` and `reduce`.
@@ -25,14 +24,6 @@ class Loss(FunctionLayer):
         if function is not None:
             settings["reduction"] = "mean"
         super().__init_subclass__(function, **settings)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in self.settings:
-            value = self.__dict__[name]
-            if isinstance(value, Tensor):
-                del self.__dict__[name]
-                self.register_buffer(name, value)
 
     @classmethod
     def constructor_arguments(cls) -> dict[str, Any]:
