@@ -253,7 +253,15 @@ class RNN(Recurrent):
     ) -> None:
         check_nonlinearity("RNN", nonlinearity)
         super().__init__(
-            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            dtype=dtype,
         )
         self.nonlinearity = nonlinearity
 
@@ -298,5 +306,13 @@ class GRU(Recurrent):
         dtype: Any = None,
     ) -> None:
         super().__init__(
-            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            dtype=dtype,
         )

@@ -225,7 +225,7 @@ class Transformer(Module):
         super().__init__()
         settings = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias, dtype,
+            norm_first, bias, None, dtype,
         )  # fmt: skip
 
         def norm() -> LayerNorm:
