@@ -283,7 +283,7 @@ NAMES: dict[str, dict[str, str]] = {
             "can_cast detach is_complex is_conj is_floating_point is_inference is_neg is_nonzero "
             "is_same_size is_signed is_tensor numel promote_types resolve_conj resolve_neg"
         ),
-        "ops.core.promote": "as_tensor get_default_dtype result_type set_default_dtype",
+        "ops.core.promote": "get_default_dtype result_type set_default_dtype",
         "ops.elementwise.arithmetic": (
             "abs absolute:abs add copysign div:divide divide mul:multiply multiply neg:negative "
             "negative positive sgn sub:subtract subtract true_divide:divide"
@@ -352,8 +352,8 @@ NAMES: dict[str, dict[str, str]] = {
         ),
         "ops.shape.copying": "clone",
         "ops.shape.creation": (
-            "arange asarray empty empty_like eye frombuffer full full_like linspace logspace ones "
-            "ones_like scalar_tensor zeros zeros_like"
+            "arange as_tensor:convert asarray empty empty_like eye frombuffer full full_like "
+            "linspace logspace ones ones_like scalar_tensor zeros zeros_like"
         ),
         "ops.shape.diagonals": "diag diag_embed diagonal trace tril tril_indices triu triu_indices",
         "ops.shape.joining": (

@@ -264,14 +264,14 @@ def next_key(generator: Generator | None) -> Any:
 @creation_function("lucid", "random")
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers uniform in [0, 1)."""
-    shape = canonicalize_shape("rand", merge_sizes(sizes, size))
+    shape = canonicalize_shape("rand", merge_sizes("rand", sizes, size))
     return uniform(next_key(generator), shape, dtype=dtype)
 
 
 @creation_function("lucid", "random")
 def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers from the normal distribution with mean 0 and standard deviation 1."""
-    shape = canonicalize_shape("randn", merge_sizes(sizes, size))
+    shape = canonicalize_shape("randn", merge_sizes("randn", sizes, size))
     return keyed_normal(next_key(generator), shape, dtype=dtype)
 
 

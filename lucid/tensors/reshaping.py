@@ -29,13 +29,20 @@ def move_to_new_tensor(x: Any) -> Any:
     return twin
 
 
+def is_leaf(x: Any) -> bool:
+    """True for a leaf that requires a gradient."""
+    return x.node is not None and x.node.op is None and bool(x.node.flags & GRAD)
+
+
 def check_reshapable(x: Any, what: str) -> None:
-    """Raise an error if `x` is not writable, is a leaf, or comes from outside a jitted function."""
+    """Raise an error if `x` is not writable, is a leaf that is being recorded or has a gradient of
+    its shape, or comes from outside a jitted function."""
     check_writable(x, what)
-    if x.node is not None and x.node.op is None and x.node.flags & GRAD:
+    if is_leaf(x) and (local.grad or x.grad is not None):
+        remedy = "do it under no_grad()" if local.grad else "set its .grad to None first"
         raise GraphError(
-            f"{what}: the shape of a leaf that requires a gradient cannot change; use the "
-            "out-of-place operation"
+            f"{what}: the shape of a leaf that requires a gradient cannot change here; {remedy}, "
+            "or use the out-of-place operation"
         )
     if is_recording() and local.recorder.is_external(x.node):
         raise GraphError(
@@ -50,12 +57,15 @@ def in_place_view(function: Callable[..., Any], name: str) -> Callable[..., Any]
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         function(self, *args, **kwargs)  # raises errors before anything is changed
         check_reshapable(self, name)
-        view = function(move_to_new_tensor(self), *args, **kwargs)
+        leaf, twin = is_leaf(self), move_to_new_tensor(self)
+        if leaf:
+            twin.node = None
+        view = function(twin, *args, **kwargs)
         self.raw, self.node = view.raw, view.node
         self.storage, self.origin = view.storage, view.origin
         if self.storage is not None:
             self.storage.add(self)
-        return self
+        return self.requires_grad_() if leaf else self
 
     method.__name__, method.__doc__ = name, f"In-place version of `{function.__name__}`."
     method.__wrapped__ = function  # type: ignore[attr-defined]  # it has the same signature

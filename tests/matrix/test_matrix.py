@@ -52,10 +52,6 @@ DIFFERENT = {
 REFUSED = {
     ("requires_grad=True", "vmap"): "what a transform makes is no leaf",
     ("requires_grad=True", "jit"): "what a jitted function makes is no leaf",
-    (".t_(", "no_grad"): "the gradient of a leaf has the leaf's shape",
-    (".t_(", "parameter"): "the gradient of a leaf has the leaf's shape",
-    (".squeeze_(", "no_grad"): "the gradient of a leaf has the leaf's shape",
-    (".squeeze_(", "parameter"): "the gradient of a leaf has the leaf's shape",
     (".detach_(", "view"): "a view shares its history with its base",
     ("numpy.histogramdd(", "requires_grad"): "NumPy counts on arrays",
     ("numpy.histogramdd(", "parameter"): "NumPy counts on arrays",

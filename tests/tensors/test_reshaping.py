@@ -95,8 +95,6 @@ def test_what_is_refused_changes_nothing():
     leaf = lucid.tensor(X, requires_grad=True)
     with pytest.raises(GraphError, match="leaf"):
         leaf.t_()
-    with lucid.no_grad(), pytest.raises(GraphError, match="cannot change"):
-        leaf.t_()
     assert x.shape == leaf.shape == (2, 3) and leaf.requires_grad
 
 

@@ -184,9 +184,9 @@ def write_final_state(
 
     def write() -> tuple[Graph, list[Any]]:
         before = [bind(COPY, s.tensor) for s in state]
-        hoisted, found = hoist_invariant(graph, n, [*before, *captured])
-        known: dict[Any, Any] = dict(zip(hoisted.inputs[n:], found))
-        after = hoisted.outputs[n_out:]
+        rest, found = hoist_invariant(graph, n, [*before, *captured])
+        known: dict[Any, Any] = dict(zip(rest.inputs[n:], found))
+        after = rest.outputs[n_out:]
         for s, y in zip(state, after):
             if y not in known:
                 raise GraphError(
@@ -195,7 +195,7 @@ def write_final_state(
                     f"   [{as_source(recorder.write_sources.get(id(s.tensor)))}]"
                 )
         write_back(state, [known[y] for y in after], what)
-        return hoisted, found
+        return rest, found
 
-    graph, captured = locks_of(state).run(write)
-    return Graph(graph.name, graph.inputs, graph.equations, graph.outputs[:n_out]), captured
+    graph, hoisted = locks_of(state).run(write)
+    return Graph(graph.name, graph.inputs, graph.equations, graph.outputs[:n_out]), hoisted

@@ -190,7 +190,7 @@ def _contains_arrays(data: Any) -> bool:
     return isinstance(data, (np.ndarray, np.generic, Traced))
 
 
-@public("lucid", "extend")
+@public("extend")
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """Convert `data` to a tensor: tensors are returned as they are, arrays share memory.
 

@@ -16,7 +16,7 @@ from lucid.ops.core.arguments import (
     number,
     public_function,
 )
-from lucid.ops.core.axes import canonicalize_shape
+from lucid.ops.core.axes import canonicalize_shape, exclusive_keyword
 from lucid.ops.core.kinds import Constant, Linear
 from lucid.ops.core.promote import (
     as_ndarray,
@@ -24,9 +24,11 @@ from lucid.ops.core.promote import (
     cast,
     default_dtype,
     get_default_dtype,
+    is_number,
     parse_dtype,
 )
 from lucid.ops.shape.movement import Broadcast, broadcast_leading
+from lucid.public.declare import public
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced, wrap
 
@@ -107,9 +109,9 @@ def checked_size(name: str, size: Any) -> tuple[int, ...]:
     return shape
 
 
-def merge_sizes(sizes: tuple[Any, ...], size: Any) -> Any:
+def merge_sizes(name: str, sizes: tuple[Any, ...], size: Any) -> Any:
     """Return sizes given as varargs, as one sequence, or by the keyword `size`."""
-    return sizes if size is None else (size,) if not sizes else (*sizes, size)
+    return sizes if size is None else exclusive_keyword(name, "size", sizes, size)
 
 
 def dtype_or_default(dtype: Any) -> np.dtype:
@@ -126,21 +128,21 @@ def zeros(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     Tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    shape = checked_size("zeros", merge_sizes(sizes, size))
+    shape = checked_size("zeros", merge_sizes("zeros", sizes, size))
     return wrap(np.zeros(shape, dtype_or_default(dtype)))
 
 
 @creation_function()
 def ones(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """A tensor of ones: `ones(2, 3)` or `ones((2, 3))`."""
-    shape = checked_size("ones", merge_sizes(sizes, size))
+    shape = checked_size("ones", merge_sizes("ones", sizes, size))
     return wrap(np.ones(shape, dtype_or_default(dtype)))
 
 
 @creation_function()
 def empty(*sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """An uninitialized tensor."""
-    shape = checked_size("empty", merge_sizes(sizes, size))
+    shape = checked_size("empty", merge_sizes("empty", sizes, size))
     return wrap(np.empty(shape, dtype_or_default(dtype)))
 
 
@@ -306,6 +308,22 @@ def truncate_for_integers(numbers: Any, dtype: Any) -> tuple[Any, ...]:
     return tuple(int(x) for x in numbers)
 
 
+@public("lucid", name="as_tensor")
+def convert(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """Convert `data` to a tensor: tensors are returned as they are, arrays share memory.
+
+    >>> import lucid
+    >>> lucid.as_tensor([1.0, 2.0])
+    Tensor([1., 2.])
+    """
+    x = as_tensor(data, dtype, device)
+    if x.node is not None and is_number(x.node):  # an argument of a jitted function
+        from lucid.ops.shape.copying import clone
+
+        return clone(x)  # of a Python number too it is a tensor, which is rounded
+    return x
+
+
 @creation_function()
 def asarray(obj: Any, *, dtype: Any = None, copy: Any = None) -> Any:
     """Convert `obj` to a tensor; tensors and arrays are copied only if `copy` is true.
@@ -314,7 +332,7 @@ def asarray(obj: Any, *, dtype: Any = None, copy: Any = None) -> Any:
     >>> lucid.asarray([1.0, 2.0])
     Tensor([1., 2.])
     """
-    x = as_tensor(obj, dtype)
+    x = convert(obj, dtype)
     if copy:
         from lucid.ops.shape.copying import clone
 

@@ -449,10 +449,11 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
 
 
 @public("lucid", "Tensor")
-def broadcast_to(input: Any, size: Any, *sizes: Any) -> Any:
+def broadcast_to(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Broadcast `input` to a larger shape by NumPy's rules, without copying."""
     x = as_tensor(input)
-    shape = canonicalize_shape("broadcast_to", (size, *sizes))
+    sizes = sizes if size is None else exclusive_keyword("broadcast_to", "size", sizes, size)
+    shape = canonicalize_shape("broadcast_to", sizes)
     extra = len(shape) - x.ndim
     if extra < 0:
         raise ShapeError(f"broadcast_to: {x.shape} has more axes than {shape}")

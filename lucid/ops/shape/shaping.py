@@ -321,9 +321,10 @@ def flip(input: Any, *axes: Any, dims: Any = None, axis: Any = None) -> Any:
     Tensor([2, 1, 0])
     """
     x = as_tensor(input)
-    dims = resolve_alias("flip", ("dims", dims), ("axis", axis))
     if axes:
-        dims = resolve_alias("flip", ("dims", axes[0] if len(axes) == 1 else axes), ("dims", dims))
+        dims = axes if dims is None else exclusive_keyword("flip", "dims", axes, dims)
+        dims = dims[0] if len(dims) == 1 else dims
+    dims = resolve_alias("flip", ("dims", dims), ("axis", axis))
     return bind(COPY, bind(Flip(canonicalize_axes("flip", dims, x.ndim)), x))
 
 

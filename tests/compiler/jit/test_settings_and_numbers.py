@@ -216,3 +216,17 @@ def test_a_number_and_a_tensor_without_axes_are_other_arguments():
     for s in (2.0, lucid.tensor(2.0, dtype="float64"), 2.0, np.float64(2.0), 2.0):
         for _ in range(2):
             assert f(s).dtype == lucid.sin(s).dtype
+
+
+@pytest.mark.parametrize("make", [lucid.as_tensor, lucid.asarray, lucid.tensor])
+def test_a_tensor_of_a_number_is_rounded_and_promoted_as_a_tensor(make):
+    calls = {
+        "digits": lambda s: make(s).to("float64") * 3,
+        "all digits": lambda s: make(s, dtype="float64") * 3,
+        "promotion": lambda s: make(s, dtype="float64") * lucid.tensor(1.0),
+        "a shape": lambda s: make(s, dtype="float64") * lucid.ones(2),
+    }
+    for f in calls.values():
+        jitted = lucid.jit(f)
+        for number in (0.1, 1 / 3, 0.1):
+            same(jitted(number), f(number))

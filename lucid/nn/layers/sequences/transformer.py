@@ -225,17 +225,17 @@ class Transformer(Module):
         super().__init__()
         settings = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
-            norm_first, bias, None, dtype,
+            norm_first, bias,
         )  # fmt: skip
 
         def norm() -> LayerNorm:
             return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
 
         self.encoder = custom_encoder or TransformerEncoder(
-            TransformerEncoderLayer(*settings), num_encoder_layers, norm()
+            TransformerEncoderLayer(*settings, dtype=dtype), num_encoder_layers, norm()
         )
         self.decoder = custom_decoder or TransformerDecoder(
-            TransformerDecoderLayer(*settings), num_decoder_layers, norm()
+            TransformerDecoderLayer(*settings, dtype=dtype), num_decoder_layers, norm()
         )
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
         self.reset_parameters()
