@@ -19,15 +19,15 @@ from lucid.ops.core.promote import as_tensor
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant, unit_rows
 from lucid.public.declare import public
+from lucid.support.caches import memoize
 from lucid.support.settings import setting
 from lucid.tape.bind import without_gradient
 from lucid.tape.node import residual, wrap
-from lucid.tape.recording.trace import function_name
+from lucid.tape.recording.trace import function_name, replay
 from lucid.tape.tiering import TieredProgram
 from lucid.tape.views import tensor_of
 from lucid.transforms.prepare import Prepared, prepare
-from lucid.transforms.vmap import Batched, batch_graph
-from lucid.transforms.vmap import vmap as vmap_graph
+from lucid.transforms.vmap import batch_graph
 
 MAX_BATCHED_PROGRAMS = 4  # cached for one derivative, one for each number of seeds
 
@@ -46,14 +46,9 @@ def batched_derivative(mode: str, run: Run, seeds: Sequence[Any], n: int) -> lis
     residuals = [tensor_of(node) for node in nodes]
     if run.constant:
         residuals = [without_gradient(x) for x in residuals]
-    inputs = [Batched(x, False) for x in residuals]
-    inputs += [Batched(seed, True) for seed in chosen]
-    inputs += [Batched(wrap(array), False) for array in derivative.constants]
-    outs = vmap_graph(derivative.graph, n, inputs)
-    full = [
-        y.tensor if y.batched else as_tensor(y.tensor).expand((n, *y.tensor.shape)) for y in outs
-    ]
-    return derivative.with_zeros(full)
+    constants = [wrap(array) for array in derivative.constants]
+    outs = replay(batched_program(prepared, n).graph, [*residuals, *chosen, *constants])
+    return derivative.with_zeros(outs)
 
 
 def batched_program(prepared: Prepared, n: int) -> TieredProgram:
@@ -88,6 +83,7 @@ def check_chunk(what: str, chunk_size: Any) -> None:
         )
 
 
+@memoize(maxsize=128)
 def peak_bytes(graph: Any) -> int:
     """Return the peak number of bytes of live values while a Graph runs."""
     last: dict[Any, int] = {}
@@ -122,8 +118,10 @@ def jacobian_blocks(
             offset += size
         outs = batched_derivative(mode, run, seeds, stop - start)
         for row, target, out in zip(rows, targets, outs):
-            zeros = full_constant(0.0, (stop - start, *target.shape), target.dtype, run.tracing)
-            row.append(zeros if out is None else out)
+            if out is None:
+                shape = (stop - start, *target.shape)
+                out = full_constant(0.0, shape, target.dtype, run.tracing)
+            row.append(out)
     blocks = []
     for row, target in zip(rows, targets):
         whole = row[0] if len(row) == 1 else concatenated(row, target)

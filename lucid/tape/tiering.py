@@ -6,6 +6,7 @@ program once it is compiled. A Policy says how much work makes an entry of its k
     operation      an operation on given types and layouts; counts elements
     composition    a function of several operations on given types; counts calls
     derivative     the Graph of a pullback or pushforward; counts runs
+    vmap           a function that vmap has batched; counts calls
     loop           a scan or while loop; counts equations of its body
     call           a Graph that is one operation (a checkpoint, a jitted function on the tape)
     cipher, draw   native random words, and a number of them; count words, and draws
@@ -80,6 +81,7 @@ class Policy:
 OPERATION = Policy("operation", MAX_WORK)
 COMPOSITION = Policy("composition", max_runs=4)
 DERIVATIVE = Policy("derivative")
+VMAP = Policy("vmap")
 LOOP = Policy("loop", 6250)  # at 16 runs: as much as takes about the time of compiling it
 CALL = Policy("call", max_runs=1)
 

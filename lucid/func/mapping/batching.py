@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from lucid.errors import AxisError, LucidError, ShapeError
+from lucid.func.mapping.hot_vmap import vmap_cut
 from lucid.func.mapping.levels import (
     VmapCall,
     VmapLevel,
@@ -26,7 +27,6 @@ from lucid.tape.node import Traced
 from lucid.tape.recording.body import BodyRecorder, trace_state
 from lucid.tape.recording.trace import function_name
 from lucid.transforms.vmap import Batched
-from lucid.transforms.vmap import vmap as vmap_graph
 
 RANDOMNESS = ("error", "same", "different")
 
@@ -132,14 +132,13 @@ def run(
         finally:
             local.maps = before
         outputs = [as_tensor(y) for y in result]
-        graph, captured = recorder.cut(mapped.inputs, outputs, function_name(f))
-        return graph, captured, out_tree
+        return *recorder.section(mapped.inputs, outputs), out_tree
 
-    (graph, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
+    (section, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
     call.hold_locks(recorder)
     values = [*mapped.values, *[Batched(bind(COPY, x), False) for x in recorder.state]]
     given = [*values, *[Batched(x, False) for x in captured]]
-    results = vmap_graph(graph, mapped.n, given, call.axis_name)
+    results = vmap_cut(section, function_name(f), mapped.n, given, call.axis_name)
     n_out = len(results) - len(recorder.state)
     call.on_part(recorder, results[n_out:])
     return results[:n_out], out_tree

@@ -22,7 +22,7 @@ from lucid.ir.graph import Graph
 from lucid.ir.types import is_differentiable
 from lucid.support.locks import state_lock
 from lucid.support.source import at_line, caller
-from lucid.tape.cut import cut_since
+from lucid.tape.cut import Cut, cut_since
 from lucid.tape.modes import current, local
 from lucid.tape.node import GRAD, TRACE, Node, Trace, active_recorders, as_source, leaf, wrap
 from lucid.tape.recording.pending import PendingRun
@@ -122,11 +122,17 @@ class BodyRecorder(Recorder):
         The Graph takes the inputs, the state and the captured tensors, and returns the outputs and,
         unless `with_state` is False, the state after it.
         """
+        section, captured = self.section(inputs, outputs, with_state)
+        return section.graph(name, names), captured
+
+    def section(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], with_state: bool = True
+    ) -> tuple[Cut, list[Any]]:
+        """`cut` without building the Graph."""
         ends = [*outputs, *self.final_state()] if with_state else outputs
         starts = [x.node for x in (*inputs, *self.inside)]
         section = cut_since(starts, [node_of(y) for y in ends], self.start, self.effects)
-        captured = [self.tensor_of(section.slots[slot]) for slot in section.captured]
-        return section.graph(name, names), captured
+        return section, [self.tensor_of(section.slots[slot]) for slot in section.captured]
 
     def tensor_of(self, node: Node) -> Any:
         """Return the tensor that the body has captured with this Node."""
