@@ -209,9 +209,10 @@ class Optimizer(ClearConstructor):
         """
         for group in self.param_groups:
             whole = group.prepared_for is group.signature and not self._state.was_read
+            states = self._state
             new = [
                 p for p in group["params"]
-                if (p.grad is not None if p not in self.state else not whole)
+                if (p.grad is not None if p not in states else not whole)
             ]  # fmt: skip
             if new:
                 with Unrecorded(), no_grad():

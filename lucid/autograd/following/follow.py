@@ -30,7 +30,7 @@ from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
-from lucid.tape.views import exported, link_view, owner_of
+from lucid.tape.views import exported, link_view, owner_of, synchronize_node
 from lucid.tape.writes import mark_written
 
 MAX_MISSES = 4  # steps in a row that were not followed to their end, before a sequence is given up
@@ -43,8 +43,7 @@ class Follower(SideOperations):
 
     It is used again for the next step of the sequence, with all tensors that nothing else holds.
 
-    known     Node -> array or Pending, of leaves and side operations
-    slots     Nodes by slot, as far as they are known
+    known     Node -> array or Pending, of side operations; see `all_known`
     written   id of a tensor that waits for the value of a side operation -> (it, its memory)
     before    the sequence of the step before this one, until its update is known
     waiting   the run of the step, once it waits for an update
@@ -52,18 +51,16 @@ class Follower(SideOperations):
     waited    how many operations were not the next step
     steps     the expected operations, and one that nothing is
     tape      what the steps return
-    made      the values of the steps that return something new
     bound     the slots that operands of the operation at hand were the first to fill
     """
 
     def __init__(self, sequence: StepSequence) -> None:
         super().__init__()
         self.sequence = sequence
-        self.steps = sequence.steps_and_end
+        self.steps, self.expected_leaves = sequence.steps_and_end, sequence.leaves
         self.tape = StepTape(sequence, self)
         self.slots, self.outs = self.tape.slots, self.tape.outs
         self.written: dict[int, tuple[Any, np.ndarray]] = {}
-        self.made: list[Pending] = []
         self.bound: list[int] = []
         self.waiting: StepRun | None = None
         self.is_freed = False
@@ -134,10 +131,13 @@ class Follower(SideOperations):
         self.at += 1
         return out
 
-    def follow(self, op: Any, xs: tuple[Any, ...], guess: bool = False) -> Any:
+    def follow(
+        self, op: Any, xs: tuple[Any, ...], guess: bool = False, checked: bool = False
+    ) -> Any:
         """Return the pending result of an operation; None if it must be computed.
 
-        guess    whether it is this operation only if it is the expected one
+        guess      whether it is this operation only if it is the expected one
+        checked    whether indices are known to be in range
         """
         step = self.steps[self.at]
         modes = current()
@@ -164,7 +164,7 @@ class Follower(SideOperations):
             inputs.append(x)
         if self.bound:
             self.bound.clear()
-        if step.checks:
+        if step.checks and not checked:
             self.check(step, xs)
         if step.is_reused:
             return self.hand_out(step, tuple(inputs), modes.scope)
@@ -215,28 +215,17 @@ class Follower(SideOperations):
         return x
 
     def operand(self, slot: int, x: Any) -> Any:
-        """Return the Node of an operand, None if it is not the expected one."""
-        node = x.node if x.storage is None else self.current_node(x)
+        """Return the Node of an operand, None if it is not the expected one.
+
+        The first that fills a slot is a leaf of the sequence, or a captured value.
+        """
+        node, raw = x.node, x.raw
+        if x.storage is not None and (node is not None or not is_pending(raw)):
+            node = synchronize_node(x)
         bound = self.slots[slot]
-        if bound is None:
-            node = self.leaf(slot, x, node)
-            if node is not None:
-                self.bound.append(slot)
-            return node
-        return node if bound is node else None
-
-    def unbind(self) -> None:
-        """Forget the operands of an operation that is not the next step after all."""
-        for slot in self.bound:
-            node = self.slots[slot]
-            self.slots[slot] = None
-            del self.arrays[slot], self.leaves[node]
-        self.bound.clear()
-
-    def leaf(self, slot: int, x: Any, node: Any) -> Any:
-        """Return the Node of an operand from outside the sequence, None if another is expected."""
-        expected = self.sequence.leaves.get(slot)
-        raw = x.raw
+        if bound is not None:
+            return node if bound is node else None
+        expected = self.expected_leaves.get(slot)
         if expected is None or (raw.__class__ is not np.ndarray and not has_array(raw)):
             return None
         flags, dtype, shape, saved = expected
@@ -246,7 +235,7 @@ class Follower(SideOperations):
             node = x.node = Node(None, (), 0, x.value)
         if node.flags != flags or (flags and node.op is not None):
             return None
-        if node.cell is not None and node.cell.keep:
+        if (cell := node.cell) is not None and cell.keep:
             return None  # every result retains its gradient
         if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
@@ -260,13 +249,22 @@ class Follower(SideOperations):
         if saved:
             node.saved = x.raw
         self.slots[slot] = node
-        self.arrays[slot] = self.known[node] = raw
+        self.arrays[slot] = raw
         self.leaves[node] = slot
+        self.bound.append(slot)
         return node
+
+    def unbind(self) -> None:
+        """Forget the operands of an operation that is not the next step after all."""
+        for slot in self.bound:
+            node = self.slots[slot]
+            self.slots[slot] = None
+            del self.arrays[slot], self.leaves[node]
+        self.bound.clear()
 
     def results(self, step: Step, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the results of a step that has several; see `bind._bind_several`."""
-        outs = self.several(step.op, inputs, step.types, step.slot, True)
+        outs = self.several(step.op, inputs, step.types, step.slot)
         self.slots[step.slot] = outs[step.index].node
         self.at += 1
         return outs
@@ -304,7 +302,9 @@ class Follower(SideOperations):
 
     def all_known(self) -> dict[Any, Any]:
         """Return what every Node has as its value; those of the steps are only added here."""
+        self.make_nodes()
         self.known.update([(value.node, value) for value in [*self.tape.values, *self.made]])
+        self.known.update([(node, self.arrays[slot]) for node, slot in self.leaves.items()])
         return self.known
 
     def live_tensors(self) -> list[Any]:
@@ -323,10 +323,10 @@ class Follower(SideOperations):
             return
         self.sequence.misses += 1
         live = self.live_tensors()
-        nodes = self.nodes()
+        known, nodes = self.all_known(), self.nodes()
         wanted = {id(x.raw): x.raw for x in live}
         wanted.update({id(node.saved): node.saved for node in nodes if is_pending(node.saved)})
-        evaluate([p.node for p in wanted.values()], self.all_known(), list(wanted.values()))
+        evaluate([p.node for p in wanted.values()], known, list(wanted.values()))
         for node in nodes:
             if node.saved.__class__ is Pending:
                 node.saved = node.saved.array

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.following.step_sequence import Side, can_be_side
+from lucid.autograd.following.step_sequence import Place, Side, can_be_side
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
@@ -30,6 +30,8 @@ class SideOperations(PendingRun):
     others    Nodes that have no slot; those without flags are constants for the tape
     sides     operations on values of the step that are not in the sequence
     given     arrays from outside that they read
+    made      values of views among the steps, and of side operations that are not on the tape
+    slots     Nodes by slot, as far as they are known
     """
 
     def __init__(self) -> None:
@@ -40,17 +42,19 @@ class SideOperations(PendingRun):
         self.others: list[Node] = []
         self.sides: list[Side] = []
         self.given: list[np.ndarray] = []
+        self.made: list[Pending] = []
+        self.slots: list[Any] = []
 
     def several(
-        self, op: Any, inputs: tuple[Any, ...], types: Sequence[Any], slot: int, tracked: bool
+        self, op: Any, inputs: tuple[Any, ...], types: Sequence[Any], slot: int
     ) -> tuple[Any, ...]:
-        """Return the pending results of an operation that has several."""
+        """Return the pending results of a tracked operation that has several."""
         serial, source = next_serial(), caller()
         values = [Pending(type, self) for type in types]
         outs = [wrap(value) for value in values]
         made = Results([(value, storage_of(out)) for value, out in zip(values, outs)])
         for i, (out, value) in enumerate(zip(outs, values)):
-            on_tape = tracked and is_differentiable(value.dtype)
+            on_tape = is_differentiable(value.dtype)
             node = Node(op, inputs, GRAD * on_tape, value, types[i], source, serial, i)
             value.node = node
             self.known[node] = value
@@ -77,33 +81,62 @@ class SideOperations(PendingRun):
         refs = [] if flags & TRACE else [self.ref(x) for x in xs]
         if not refs or None in refs:
             return None
-        inputs: tuple[Any, ...] = tuple([
-            x if x.__class__ is Literal else self.node(x, ref) for x, ref in zip(xs, refs)
-        ])  # fmt: skip
-        found = infer(op, tuple([x.type for x in xs]))
-        several = isinstance(found, tuple)
-        types: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
+        types, several = result_types(op, xs)
+        place = ~len(self.sides)
         tracked = bool(flags and modes.grad and op.differentiable)
-        if tracked and (op.saves_x or several):
+        inputs = tuple([self.node(x, ref) for x, ref in zip(xs, refs)]) if tracked else ()
+        self.sides.append(Side(op, tuple(refs), types))
+        if not tracked or not (several or is_differentiable(types[0].dtype)):
+            outs = tuple([self.untracked(type, (place, i)) for i, type in enumerate(types)])
+            if op.is_view:
+                link_view(outs[0], op, xs[0])
+            return outs if several else outs[0]
+        if op.saves_x or several:
             for x, node in zip(xs, inputs):
                 if x.__class__ is not Literal:
                     node.saved = x.raw
-        place = ~len(self.sides)
-        self.sides.append(Side(op, tuple(refs), types))
         if several:
-            return self.several(op, inputs, types, place, tracked)
+            return self.several(op, inputs, types, place)
         value = Pending(types[0], self)
-        tracked = tracked and is_differentiable(value.dtype)
-        saved = value if tracked and op.saves_y else None
-        node = Node(op, inputs, GRAD * tracked, saved, types[0], caller())
-        value.node = node
-        self.known[node] = value
         value.place = (place, 0)
-        out = wrap(value, node if tracked else None)
+        node = value.node = Node(
+            op, inputs, GRAD, value if op.saves_y else None, types[0], caller()
+        )  # fmt: skip
+        self.known[node] = value
         self.others.append(node)
+        out = wrap(value, node)
         if op.is_view:
             link_view(out, op, xs[0])
         return out
+
+    def untracked(self, type: Any, place: Place) -> Any:
+        """Return a result that is not on the tape; it has a Node only if that is needed."""
+        value = Pending(type, self)
+        value.place = place
+        self.made.append(value)
+        return wrap(value)
+
+    def make_nodes(self) -> None:
+        """Give the results of side operations Nodes, by which they can be computed one by one."""
+        values = {value.place: value for value in self.made if value.place[0] < 0}
+        nodes: dict[Any, Any] = {
+            value.place: node for node, value in self.known.items() if value.__class__ is Pending
+        }  # fmt: skip
+        nodes.update([(i, Node(None, (), 0, array)) for i, array in enumerate(self.given)])
+        for number, side in enumerate(self.sides):
+            serial, place = next_serial(), ~number
+            for i, type in enumerate(side.types):
+                value = values.get((place, i))
+                if value is None:
+                    continue  # it is on the tape
+                if value.node is None:
+                    inputs = [
+                        x if x.__class__ is Literal else nodes.get(x) or self.slots[x[0]]
+                        for x in side.refs
+                    ]
+                    value.node = Node(side.op, tuple(inputs), 0, None, type, None, serial, i)
+                    self.others.append(value.node)
+                nodes[place, i] = value.node
 
     def ref(self, x: Any) -> Any:
         """Return what a side operation reads, None if it cannot keep its value."""
@@ -131,10 +164,14 @@ class SideOperations(PendingRun):
 
     def node(self, x: Any, ref: Any) -> Any:
         """Return the Node of an operand of a side operation, one of its own if `x` has none."""
+        if x.__class__ is Literal:
+            return x
         node = None if x.node is None else self.current_node(x)
         if is_pending(x.raw):
             if node is not None and node.op is not None:
                 return node
+            if x.raw.node is None:
+                self.make_nodes()
             node = x.raw.node
             if node.flags:  # `x` is detached from it
                 node = Node(STOP_GRADIENT, (node,), 0, None, node_type(node))
@@ -160,3 +197,19 @@ class SideOperations(PendingRun):
             return None if x.value.size > MAX_COPIED else x.value.copy()
         self.owners.add(id(owner_of(x.raw)))
         return x.raw
+
+
+def result_types(op: Any, xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+    """Return the types of all results of a side operation, and whether it returns a tuple.
+
+    An operation keeps those of its last operands.
+    """
+    key = [x if x.__class__ is Literal else (x.raw.dtype, x.raw.shape) for x in xs]
+    last = op.__dict__.get("_side_types")
+    if last is not None and last[0] == key:
+        return last[1]  # type: ignore[no-any-return]
+    found = infer(op, tuple([x.type for x in xs]))
+    several = isinstance(found, tuple)
+    made = (found if isinstance(found, tuple) else (found,), several)
+    op.__dict__["_side_types"] = (key, made)
+    return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import is_
 from threading import RLock, get_ident
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from lucid.ir.types import Type
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import Default
 from lucid.tape.modes import current
-from lucid.tape.node import GradCell, followers, wrap
+from lucid.tape.node import GradCell, Traced, followers, wrap
 from lucid.tape.recording.pending import Pending, PendingRun, has_array
 from lucid.tape.views import owner_of
 from lucid.tape.writes import can_defer_write, mark_written
@@ -40,8 +41,10 @@ class Joint(NamedTuple):
     """How a step and an update run as one program; kept by the update for the next step.
 
     kept, sides, given    what the program gives, and computes besides the sequence
-    places, others        what the update reads, see `StepRun.wiring`
-    arrays                the arrays among that, None for gradients
+    others                arrays that the update reads, and the step does not
+    tensors, arrays       tensors that the update reads, and the arrays that they had
+    inputs, shared        numbers of the inputs of the step that it reads, and these arrays
+    grads                 cells whose gradients it reads, each with its number or its array
     owners                ids of the memory that the program overwrites
     rest                  numbers of the inputs of the step that the update does not read
     """
@@ -51,9 +54,12 @@ class Joint(NamedTuple):
     kept: tuple[Place, ...]
     sides: list[Side]
     given: list[Type]
-    places: tuple[int, ...]
     others: list[np.ndarray]
-    arrays: list[Any]
+    tensors: list[Any]
+    arrays: list[np.ndarray]
+    inputs: list[int]
+    shared: list[np.ndarray]
+    grads: list[tuple[Any, Any]]
     owners: set[int]
     rest: list[int]
 
@@ -221,15 +227,17 @@ class StepRun(PendingRun):
         for type, x in zip(joint.given, given):
             if type.dtype != x.dtype or type.shape != x.shape:
                 return False
-        n = len(inputs)
-        for tensor, place, array in zip(path.captured_tensors(), joint.places, joint.arrays):
-            if place < 0:
-                if ~place in self.sums:
+        if not all(map(is_, [x.raw for x in joint.tensors], joint.arrays)):
+            return False
+        if not all(map(is_, [inputs[i] for i in joint.inputs], joint.shared)):
+            return False
+        for source, expected in joint.grads:
+            x = source if isinstance(source, Traced) else source.grad
+            if expected.__class__ is int:
+                if expected in self.sums:
                     return False
-                array = grads[~place]
-            elif place < n and inputs[place] is not array:
-                return False
-            if tensor is None or tensor.raw is not array:
+                expected = grads[expected]
+            if x is None or x.raw is not expected:
                 return False
         return not any([id(owner_of(inputs[i])) in joint.owners for i in joint.rest])
 
@@ -244,13 +252,19 @@ class StepRun(PendingRun):
         overwritten = getattr(program, "overwritten", ())
         if program is None or not are_apart(values, overwritten):
             return None
-        captured = set(places)
+        n = len(self.inputs)
+        read = [(x, ~i if i < 0 else values[i]) for x, i in zip(path.sources, places)]
+        plain = [isinstance(x, Traced) and y.__class__ is np.ndarray for x, y in read]
+        inputs = [i for i in places if 0 <= i < n]
         return Joint(
             program, self.sequence, self.kept, list(self.follower.sides),
-            [Type(x.dtype, x.shape) for x in self.follower.given], places, others,
-            [None if i < 0 else values[i] for i in places],
+            [Type(x.dtype, x.shape) for x in self.follower.given], others,
+            [x for (x, _), is_plain in zip(read, plain) if is_plain],
+            [array for (_, array), is_plain in zip(read, plain) if is_plain],
+            inputs, [values[i] for i in inputs],
+            [pair for pair, is_plain in zip(read, plain) if not is_plain],
             {id(owner_of(values[i])) for i in overwritten},
-            [i for i in range(len(self.inputs)) if i not in captured],
+            [i for i in range(n) if i not in set(places)],
         )  # fmt: skip
 
     def wiring(self, path: Any) -> tuple[tuple[int, ...], list[np.ndarray]] | None:

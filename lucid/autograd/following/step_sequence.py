@@ -53,10 +53,11 @@ class Step:
     form        how its operands are given, if nothing is checked and it is one of the common forms
     first, second    the slots of the tensors among them
     literal, number    the Python number among them, as a literal and as it is
+    call        the call of a function that it was, see `ops.higher_order.expected_call`
     """
 
     __slots__ = (
-        "check", "checks", "depth", "dtype", "expects", "first", "form", "index", "is_reused",
+        "call", "check", "checks", "depth", "dtype", "expects", "first", "form", "index", "is_reused",
         "is_view", "literal", "literals", "number", "op", "place", "reads_outside", "refs", "saved",
         "saves_x", "second", "several", "shape", "slot", "types",
     )  # fmt: skip
@@ -83,6 +84,7 @@ class Step:
         self.form, self.first, self.second = 0, -1, -1
         self.literal: Any = None
         self.number: Any = None
+        self.call: Any = None
         if self.is_reused and not self.checks:
             self.set_form()
 
@@ -109,7 +111,8 @@ def is_plain(literal: Any) -> bool:
 class End:
     """What comes after the last step: no operation."""
 
-    op = None
+    op = call = None
+    is_reused = False
 
 
 class StepSequence:

@@ -70,7 +70,8 @@ class StepTape:
         node = value.node = self.slots[step.slot] = _new(Node)
         node.op, node.inputs, node.flags = step.op, (), GRAD
         node.saved = value if step.saved else None
-        node.serial, node.source = 0, NO_SOURCE
+        before = self.nodes[k]
+        node.serial, node.source = 0, NO_SOURCE if before is None else before.source
         out = self.outs[number] = _new(tape.tensor_class)
         out.raw, out.node = value, node
         out.storage = out.origin = None

@@ -400,6 +400,9 @@ class Path:
             for x, value in zip(tensors, values):
                 if value is not x.raw:
                     x.value[...] = value
+                if x.storage is None and x.node is None:  # see `count_unshared_write`
+                    x.writes = getattr(x, "writes", 0) + 1
+                    continue
                 if x.storage is not None:
                     source = source or caller()
                 if not count_unshared_write(x, source):

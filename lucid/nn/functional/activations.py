@@ -23,6 +23,7 @@ from lucid.ops.elementwise.arithmetic import abs, sgn
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, logaddexp, sigmoid
 from lucid.ops.elementwise.trigonometric import tanh
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.softmax import log_softmax as log_softmax
 from lucid.ops.nn.softmax import softmax as softmax
@@ -87,6 +88,7 @@ def writes_input(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @public_function("nn.functional")
+@expect_calls()
 def relu(input: Any, inplace: bool = False) -> Any:
     """max(x, 0); the derivative at 0 is 0."""
     return maybe_inplace("relu", conditional.relu, input, inplace)
@@ -131,6 +133,7 @@ def _threshold(x: Any, threshold: Any, value: Any) -> Any:
 
 
 @public_function("nn.functional")
+@expect_calls()
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x above 0, `negative_slope * x` elsewhere.
 

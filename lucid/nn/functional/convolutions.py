@@ -15,6 +15,7 @@ from lucid.nn.functional.spatial import (
 )
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.nn.convolution import Convolution, ConvolutionTranspose
 from lucid.support.caches import memoize
@@ -162,6 +163,7 @@ def convolve_with_bias(op: Any, x: Any, w: Any, bias: Any) -> Any:
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(1, convolve)
 def conv1d() -> None:
     """Convolve (N, C, L) with weights (O, C / groups, K).
@@ -174,24 +176,28 @@ def conv1d() -> None:
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(2, convolve)
 def conv2d() -> None:
     """Convolve images (N, C, H, W) with weights (O, C / groups, KH, KW)."""
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(3, convolve)
 def conv3d() -> None:
     """Convolve volumes (N, C, D, H, W) with weights (O, C / groups, KD, KH, KW)."""
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(1, conv_transpose)
 def conv_transpose1d() -> None:
     """The adjoint of conv1d: (N, C, L) and weights (C, O / groups, K) give (N, O, L')."""
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(2, conv_transpose)
 def conv_transpose2d() -> None:
     """The adjoint of conv2d: (N, C, H, W) and weights (C, O / groups, KH, KW) give larger images.
@@ -206,6 +212,7 @@ def conv_transpose2d() -> None:
 
 
 @public_function("lucid", "nn.functional")
+@expect_calls()
 @over_axes(3, conv_transpose)
 def conv_transpose3d() -> None:
     """The adjoint of conv3d: (N, C, D, H, W) and weights (C, O / groups, KD, KH, KW)."""

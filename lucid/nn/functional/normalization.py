@@ -20,11 +20,13 @@ from lucid.ops.core.float16 import in_float32, upcast
 from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise.conditional import clamp
 from lucid.ops.elementwise.exponential import rsqrt
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.reduce.reduction import Sum
 from lucid.ops.reduce.statistics import norm, reduced_count
 from lucid.ops.shape.joining import pad
 from lucid.ops.shape.movement import Reshape, slice_axis
+from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tensors.inplace import overwrite
@@ -61,12 +63,23 @@ def check_vector(name: str, what: str, x: Any, given: Any, shape: tuple[int, ...
     return given
 
 
-def channel_shape(name: str, x: Any, least: int = 2) -> tuple[int, ...]:
+@memoize(1024)
+def channel_shape(name: str, shape: Axes, least: int = 2) -> Axes:
     """Return (C,), the shape of per-channel values; channels are axis 1."""
-    if x.ndim < least:
-        facts = f"input of shape {x.shape}; it must be (batch, channels, ...)"
+    if len(shape) < least:
+        facts = f"input of shape {shape}; it must be (batch, channels, ...)"
         raise ShapeError(f"{name}: {facts}, with at least {least} axes")
-    return (x.shape[1],)
+    return (shape[1],)
+
+
+@memoize(1024)
+def training_axes(name: str, shape: Axes) -> tuple[Axes, Axes]:
+    """Return the axes that batch norm reduces, and the shape in which weights broadcast."""
+    axes = (0, *range(2, len(shape)))
+    if math.prod(shape) and reduced_count(shape, axes) < 2:
+        facts = f"input of shape {shape} has one value per channel; training needs more"
+        raise ShapeError(f"{name}: {facts}")
+    return axes, (shape[1], *[1] * (len(shape) - 2))
 
 
 @public_function("nn.functional")
@@ -92,22 +105,18 @@ def batch_norm(
             [ 1.]])
     """
     name, x = "batch_norm", as_real("batch_norm", input)
-    shape, eps = channel_shape(name, x), check_number(name, eps, "eps")
+    shape, eps = channel_shape(name, x.shape), check_number(name, eps, "eps")
     mean = check_vector(name, "running_mean", x, running_mean, shape)
     var = check_vector(name, "running_var", x, running_var, shape)
-    weight, bias = (
-        check_vector(name, w, x, v, shape) for w, v in (("weight", weight), ("bias", bias))
-    )
-    ones = (*shape, *[1] * (x.ndim - 2))
+    weight = check_vector(name, "weight", x, weight, shape)
+    bias = check_vector(name, "bias", x, bias, shape)
     if not training:
         if mean is None or var is None:
             raise ArgumentError(f"{name}: running_mean and running_var are needed in evaluation")
+        ones = (*shape, *[1] * (x.ndim - 2))
         return affine(normalize_with(x, mean, var, eps, ones), weight, bias, ones)
-    axes = (0, *range(2, x.ndim))
-    if x.numel() and reduced_count(x.shape, axes) < 2:
-        facts = f"input of shape {x.shape} has one value per channel; training needs more"
-        raise ShapeError(f"{name}: {facts}")
-    if x.numel():
+    axes, ones = training_axes(name, x.shape)
+    if 0 not in x.shape:
         update_running_stats(name, x, mean, var, axes, shape, momentum)
     return standardize(x, axes, eps, weight, bias, ones)
 
@@ -162,6 +171,7 @@ def update_running_stats(
 
 
 @public_function("nn.functional")
+@expect_calls()
 def instance_norm(
     input: Any,
     running_mean: Any = None,
@@ -178,7 +188,7 @@ def instance_norm(
     input if `use_input_stats` is false.
     """
     name, x = "instance_norm", as_real("instance_norm", input)
-    shape, eps = channel_shape(name, x), check_number(name, eps, "eps")
+    shape, eps = channel_shape(name, x.shape), check_number(name, eps, "eps")
     mean = check_vector(name, "running_mean", x, running_mean, shape)
     var = check_vector(name, "running_var", x, running_var, shape)
     weight, bias = (
@@ -261,7 +271,7 @@ def group_norm(
 ) -> Any:
     """Normalize groups of channels of every example over their channels and all other axes."""
     name, x = "group_norm", as_real("group_norm", input)
-    shape, groups = channel_shape(name, x), check_integer("group_norm", num_groups, "num_groups", 1)
+    shape, groups = channel_shape(name, x.shape), check_integer("group_norm", num_groups, "num_groups", 1)
     if shape[0] % groups:
         raise ShapeError(f"{name}: {shape[0]} channels are not divisible into {groups} groups")
     weight, bias = (
@@ -284,7 +294,7 @@ def local_response_norm(
 ) -> Any:
     """x / (k + alpha m)**beta, with m the mean of x² over `size` neighboring channels."""
     name, x = "local_response_norm", as_real("local_response_norm", input)
-    shape, size = channel_shape(name, x, 3), check_integer(name, size, "size", 1)
+    shape, size = channel_shape(name, x.shape, 3), check_integer(name, size, "size", 1)
     alpha, beta, k = (
         check_number(name, v, w) for v, w in ((alpha, "alpha"), (beta, "beta"), (k, "k"))
     )

@@ -26,7 +26,8 @@ from lucid.ops.core.constant_key import constant_key, value_key
 from lucid.ops.core.promote import get_default_dtype
 from lucid.ops.higher_order.call import Call
 from lucid.ops.higher_order.custom_derivative import apply_derivative
-from lucid.support.caches import cached_property
+from lucid.ops.higher_order.expected_call import follow_call, is_constant, learn_call
+from lucid.support.caches import cached_property, new_cache
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
 from lucid.tape.modes import current, local
@@ -35,6 +36,7 @@ from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import COMPOSITION, Tiering, table
 
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_TUPLES = 1024
 
 
 class Region(Primitive):
@@ -86,34 +88,6 @@ class ClosedRegion(NamedTuple):
     constants: tuple[Any, ...]
 
 
-class FixedArguments:
-    """The arguments of a Region that are not tensors: the same ones make it the same Region.
-
-    Only if the types of the tensors are the same too, which is for the caller to compare.
-    """
-
-    def __init__(self, closed: ClosedRegion, args: tuple[Any, ...]) -> None:
-        self.region, self.constants = closed
-        self.default = get_default_dtype()
-        self.args = [TENSOR if isinstance(x, Traced) else x for x in args]
-
-    def operands(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Return the operands of the Region for these arguments, None if another one is meant."""
-        if len(args) != len(self.args) or get_default_dtype() is not self.default:
-            return None
-        tensors: list[Any] = []
-        for x, fixed in zip(args, self.args):
-            if fixed is TENSOR and isinstance(x, Traced):
-                tensors.append(x)
-            elif x is not fixed:
-                return None
-        return (*tensors, *self.constants)
-
-
-TENSOR = object()
-PLAIN = (type(None), bool, int, float, str)  # classes of what never changes
-
-
 def compile_when_hot(function: F) -> F:
     """Run `function`, of tensors and hashable options, as one operation once it is hot.
 
@@ -123,21 +97,15 @@ def compile_when_hot(function: F) -> F:
     """
 
     regions: dict[Any, Any] = table.shortcut()  # the same as in the table
-    arguments: dict[int, FixedArguments] = table.shortcut()  # by ids of Regions
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if not Tiering.enabled or not current().no_observers:
             return function(*args, **kwargs)
-        if followers and not kwargs:
-            follower = followers.get(get_ident())
-            if follower is not None:
-                region = follower.steps[follower.at].op
-                fixed = arguments.get(id(region))
-                if fixed is not None and fixed.region is region:
-                    xs = fixed.operands(args)
-                    if xs is not None and (y := follower.follow(region, xs, True)) is not None:
-                        return y
+        if followers and (follower := followers.get(get_ident())) is not None:
+            y = follow_call(follower, call, args, kwargs)
+            if y is not None:
+                return y
         tensors, parts = [], [get_default_dtype(), *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(x, Traced):
@@ -148,6 +116,8 @@ def compile_when_hot(function: F) -> F:
                 parts += (value.dtype.char, value.shape)
             elif isinstance(x, Primitive):
                 parts.append(x)
+            elif x.__class__ is tuple:
+                parts.append(tuple_key(x))
             else:
                 parts.append(constant_key(x, value_key))
         key = tuple(parts)
@@ -163,14 +133,32 @@ def compile_when_hot(function: F) -> F:
                 if found is None:
                     return function(*args, **kwargs)
             regions[key] = found
-            if not kwargs and all([isinstance(x, (Traced, *PLAIN)) for x in args]):
-                arguments[id(found.region)] = FixedArguments(found, args)
         try:
-            return bind(found.region, *tensors, *found.constants)
+            y = bind(found.region, *tensors, *found.constants)
         except LucidError:
             return function(*args, **kwargs)  # its error message is more specific
+        if followers:
+            learn_call(call, args, kwargs, found.constants, y)
+        return y
 
     return call  # type: ignore[return-value]
+
+
+# id of a tuple -> it and its key: shapes and axes are mostly the same objects
+_tuple_keys: dict[int, tuple[Any, Any]] = new_cache(f"{__name__}._tuple_keys", {})
+
+
+def tuple_key(x: tuple[Any, ...]) -> Any:
+    """`constant_key` of a tuple, kept for constants."""
+    found = _tuple_keys.get(id(x))
+    if found is not None and found[0] is x:
+        return found[1]
+    key = constant_key(x, value_key)
+    if is_constant(x):
+        if len(_tuple_keys) >= MAX_TUPLES:
+            _tuple_keys.clear()
+        _tuple_keys[id(x)] = (x, key)
+    return key
 
 
 def trace_region(function: Any, args: Any, kwargs: Any) -> ClosedRegion | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lucid.errors import ArgumentError, IndexingError, ShapeError
 from lucid.nn.functional.arguments import (
     as_integers,
@@ -23,6 +25,7 @@ from lucid.ops.core.arguments import public_function
 from lucid.ops.core.kinds import times
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import where
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.index.gather_scatter import Gather, TakeAlong
 from lucid.ops.nn.softmax import LogSoftmaxAt, log_softmax
@@ -131,7 +134,17 @@ def nll_loss(
     return found.reduce(loss if weight is None else loss * found.weights, reduction)
 
 
+def are_classes(x: Any, target: Any = None, *others: Any) -> bool:
+    """True if all targets are known and in range."""
+    known = None if others else getattr(target, "raw", None)
+    if known.__class__ is not np.ndarray or not known.size or known.dtype.kind != "i":
+        return False
+    known = known.view(f"u{known.itemsize}")  # what is negative is large
+    return bool(np.maximum.reduce(known, None) < x.shape[1 if x.ndim > 1 else 0])
+
+
 @public_function("nn.functional")
+@expect_calls(in_range=are_classes)
 def cross_entropy(
     input: Any,
     target: Any,
