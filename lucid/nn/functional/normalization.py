@@ -271,7 +271,10 @@ def group_norm(
 ) -> Any:
     """Normalize groups of channels of every example over their channels and all other axes."""
     name, x = "group_norm", as_real("group_norm", input)
-    shape, groups = channel_shape(name, x.shape), check_integer("group_norm", num_groups, "num_groups", 1)
+    shape, groups = (
+        channel_shape(name, x.shape),
+        check_integer("group_norm", num_groups, "num_groups", 1),
+    )
     if shape[0] % groups:
         raise ShapeError(f"{name}: {shape[0]} channels are not divisible into {groups} groups")
     weight, bias = (

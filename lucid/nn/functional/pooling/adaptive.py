@@ -17,7 +17,6 @@ from lucid.nn.functional.spatial import (
     over_axes,
 )
 from lucid.ops.core.arguments import public_function
-from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.index.selection import take_along
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.reduce.extrema import max as largest
@@ -123,7 +122,6 @@ def adaptive_max_pool_with_indices(
 
 
 @public_function("lucid", "nn.functional")
-@expect_calls()
 @over_axes(1, adaptive_avg_pool)
 def adaptive_avg_pool1d() -> None:
     """Average `output_size` windows along the last axis.
@@ -135,14 +133,12 @@ def adaptive_avg_pool1d() -> None:
 
 
 @public_function("nn.functional")
-@expect_calls()
 @over_axes(2, adaptive_avg_pool)
 def adaptive_avg_pool2d() -> None:
     """Average `output_size` windows of an image."""
 
 
 @public_function("nn.functional")
-@expect_calls()
 @over_axes(3, adaptive_avg_pool)
 def adaptive_avg_pool3d() -> None:
     """Average `output_size` windows of a volume."""

@@ -20,7 +20,6 @@ from lucid.nn.functional.spatial import (
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.float16 import is_float16, upcast
 from lucid.ops.core.promote import as_tensor, cast
-from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.index.writing import ScatterSet
 from lucid.ops.nn.max_pool import MaxPool
 from lucid.ops.shape.creation import zeros
@@ -242,7 +241,6 @@ def max_pool_with_indices(
 
 
 @public_function("lucid", "nn.functional")
-@expect_calls()
 @over_axes(1, max_pool)
 def max_pool1d() -> None:
     """Take the maximum of every window along the last axis.
@@ -254,14 +252,12 @@ def max_pool1d() -> None:
 
 
 @public_function("lucid", "nn.functional")
-@expect_calls()
 @over_axes(2, max_pool)
 def max_pool2d() -> None:
     """Take the maximum of every window of an image; indices are row-major."""
 
 
 @public_function("lucid", "nn.functional")
-@expect_calls()
 @over_axes(3, max_pool)
 def max_pool3d() -> None:
     """Take the maximum of every window of a volume."""
@@ -286,14 +282,12 @@ def max_pool3d_with_indices() -> None:
 
 
 @public_function("nn.functional")
-@expect_calls()
 @over_axes(2, avg_pool)
 def avg_pool2d() -> None:
     """Average every window of an image."""
 
 
 @public_function("nn.functional")
-@expect_calls()
 @over_axes(3, avg_pool)
 def avg_pool3d() -> None:
     """Average every window of a volume."""
