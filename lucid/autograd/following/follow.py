@@ -294,11 +294,13 @@ class Follower(SideOperations):
             self.waiting.stop()
             return
         if get_ident() != self.thread:
-            evaluate([pending.node], dict(self.all_known()), [pending])
+            known = dict(self.all_known())  # makes its Node, if it has none yet
+            evaluate([pending.node], known, [pending])
             return
         self.stop()
         if pending.array is None:
-            evaluate([pending.node], self.all_known(), [pending])
+            known = self.all_known()
+            evaluate([pending.node], known, [pending])
 
     def all_known(self) -> dict[Any, Any]:
         """Return what every Node has as its value; those of the steps are only added here."""

@@ -253,7 +253,9 @@ class StepRun(PendingRun):
         if program is None or not are_apart(values, overwritten):
             return None
         n = len(self.inputs)
-        read = [(x, ~i if i < 0 else values[i]) for x, i in zip(path.sources, places)]
+        read: list[tuple[Any, Any]] = [
+            (x, ~i if i < 0 else values[i]) for x, i in zip(path.sources, places)
+        ]
         plain = [isinstance(x, Traced) and y.__class__ is np.ndarray for x, y in read]
         inputs = [i for i in places if 0 <= i < n]
         return Joint(

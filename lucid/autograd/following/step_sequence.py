@@ -57,9 +57,9 @@ class Step:
     """
 
     __slots__ = (
-        "call", "check", "checks", "depth", "dtype", "expects", "first", "form", "index", "is_reused",
-        "is_view", "literal", "literals", "number", "op", "place", "reads_outside", "refs", "saved",
-        "saves_x", "second", "several", "shape", "slot", "types",
+        "call", "check", "checks", "depth", "dtype", "expects", "first", "form", "index",
+        "is_reused", "is_view", "literal", "literals", "number", "op", "place", "reads_outside",
+        "refs", "saved", "saves_x", "second", "several", "shape", "slot", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
