@@ -148,18 +148,23 @@ def jacrev(
     chunk_size: int | None = None,
     *,
     holomorphic: bool = False,
+    sparsity: Any = None,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of `f` by reverse mode.
 
     A complex function of complex arguments must be holomorphic (pass `holomorphic=True`);
     the result is its complex derivative. For a real function of complex arguments it is the
-    gradient, as `grad` returns it.
+    gradient, as `grad` returns it. `chunk_size` and `sparsity` are as in `jacobian`.
 
     >>> import lucid
     >>> lucid.func.jacrev(lambda x: x * x)(lucid.tensor([1.0, 2.0]))
     Tensor([[2., 0.],
             [0., 4.]])
     """
+    if sparsity is not None:
+        from lucid.func.sparse.sparse_jacobians import sparse_jacobian
+
+        return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity, "vjp", holomorphic)
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)
@@ -179,8 +184,16 @@ def jacfwd(
     chunk_size: int | None = None,
     *,
     holomorphic: bool = False,
+    sparsity: Any = None,
 ) -> Callable[P, Any]:
-    """Return a function that computes the Jacobian of `f` by forward mode."""
+    """Return a function that computes the Jacobian of `f` by forward mode.
+
+    `chunk_size` and `sparsity` are as in `jacobian`, `holomorphic` is as in `jacrev`.
+    """
+    if sparsity is not None:
+        from lucid.func.sparse.sparse_jacobians import sparse_jacobian
+
+        return sparse_jacobian(f, argnums, has_aux, chunk_size, sparsity, "jvp", holomorphic)
 
     @returns_numpy(at_positions(argnums))
     @functools.wraps(f)

@@ -78,6 +78,28 @@ def test_rows_are_colored_where_they_need_fewer_colors():
     np.testing.assert_allclose(found.toarray(), 2 * np.asarray(X)[None])
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("name, mode", [("jacfwd", "jvp"), ("jacrev", "vjp")])
+def test_jacfwd_and_jacrev_keep_their_mode(name, mode, compiled, monkeypatch):
+    from lucid.func.sparse import sparse_jacobians
+
+    modes, run = set(), sparse_jacobians.batched_derivative
+    monkeypatch.setattr(
+        sparse_jacobians, "batched_derivative", lambda m, *rest: modes.add(m) or run(m, *rest)
+    )
+    for f, columns in ((lambda x: (x * x).reshape(4, 3).sum(1), 3), (neighbors, 1)):
+        found = getattr(F, name)(f, sparsity="auto")
+        found = lucid.jit(found) if compiled else found
+        for seed in range(3):
+            x = lucid.tensor(np.random.default_rng(seed).normal(size=12))
+            expected = np.asarray(F.jacobian(f)(x))
+            assert expected.shape == (12 // columns, 12)
+            np.testing.assert_allclose(found(x).toarray(), expected, rtol=1e-9, atol=1e-12)
+    assert modes == {mode}
+    with pytest.raises(DTypeError, match="leave out sparsity"):
+        getattr(F, name)(neighbors, sparsity="auto", holomorphic=True)(X)
+
+
 def test_columns_of_one_color_share_no_row():
     pattern = sparse.random(60, 50, 0.05, "csr", rng=np.random.default_rng(0))
     colors = color_columns(pattern)

@@ -43,18 +43,25 @@ class Coloring(NamedTuple):
 
 
 def sparse_jacobian(
-    f: Callable[..., Any], argnums: ArgNums, has_aux: bool, chunk_size: int | None, sparsity: Any
+    f: Callable[..., Any],
+    argnums: ArgNums,
+    has_aux: bool,
+    chunk_size: int | None,
+    sparsity: Any,
+    mode: str | None = None,
+    holomorphic: bool = False,
 ) -> Callable[..., Any]:
+    """Return a function that computes a sparse Jacobian, by the mode with fewer colors if None."""
     cache: dict[Any, Coloring] = {}  # of the last structure only: most programs have one
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         run = run_checked(f, argnums, has_aux, chunk_size, args, kwargs)
-        if is_complex([*run.inputs, *run.outputs]):
+        if holomorphic or is_complex([*run.inputs, *run.outputs]):
             facts = "a sparse Jacobian is one of real numbers; leave out sparsity"
             raise DTypeError(f"{run.what}: {facts}")
         if is_recording() and not (local.transforms or local.maps or run.outer & GRAD):
-            result = recorded_jacobian(run, sparsity, chunk_size)
+            result = recorded_jacobian(run, sparsity, chunk_size, mode)
             return (result, run.unwrap_tree(run.aux)) if has_aux else result
         if run.record:
             raise LucidError(
@@ -63,7 +70,7 @@ def sparse_jacobian(
         key = pattern_key(run)
         found = cache.get(key)
         if found is None:
-            found = find_coloring(run, sparsity, captured_values(run))
+            found = find_coloring(run, sparsity, captured_values(run), mode)
             cache.clear()
             cache[key] = found
         result = compressed_jacobian(run, found, chunk_size)
@@ -99,13 +106,19 @@ def indices_read(run: Run) -> list[Any]:
     return [np.asarray(x) if x.dtype.kind in "iub" else None for x in tensors]
 
 
-def find_coloring(run: Run, sparsity: Any, captured: Sequence[Any]) -> Coloring:
-    """Return the pattern with a coloring of its columns or rows, whichever needs fewer colors."""
+def find_coloring(run: Run, sparsity: Any, captured: Sequence[Any], mode: str | None) -> Coloring:
+    """Return the pattern with a coloring of its columns ("jvp") or its rows ("vjp").
+
+    If the mode is None, whichever needs fewer colors.
+    """
     pattern = get_pattern(run, sparsity, captured)
-    forward, backward = color_columns(pattern), color_columns(pattern.T.tocsr())
-    if forward.max(initial=-1) <= backward.max(initial=-1):
-        return Coloring(pattern, "jvp", forward)
-    return Coloring(pattern.T.tocsr(), "vjp", backward)
+    found = []
+    if mode != "vjp":
+        found.append(Coloring(pattern, "jvp", color_columns(pattern)))
+    if mode != "jvp":
+        rows = pattern.T.tocsr()
+        found.append(Coloring(rows, "vjp", color_columns(rows)))
+    return min(found, key=lambda coloring: coloring.colors.max(initial=-1))
 
 
 def get_pattern(run: Run, sparsity: Any, captured: Sequence[Any]) -> Any:
@@ -213,10 +226,12 @@ def register_recorded_matrix() -> None:
     )
 
 
-def recorded_jacobian(run: Run, sparsity: Any, chunk_size: int | None) -> RecordedMatrix:
+def recorded_jacobian(
+    run: Run, sparsity: Any, chunk_size: int | None, mode: str | None
+) -> RecordedMatrix:
     """Return the Jacobian of a recording, whose entries are computed by the recorded program."""
     register_recorded_matrix()
-    found = find_coloring(run, sparsity, indices_read(run))
+    found = find_coloring(run, sparsity, indices_read(run), mode)
     mode, pattern = found.mode, found.pattern
     sources, targets = run.inputs, run.outputs
     if mode == "vjp":
