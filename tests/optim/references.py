@@ -34,12 +34,13 @@ def asgd(p, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0.0):
         g = yield p
 
 
-def adam(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, apart=False):
+def adam(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False,
+         decoupled_weight_decay=False):  # fmt: skip
     m, v, most, t, g = 0.0, 0.0, 0.0, 0, (yield p)
     b1, b2 = betas
     while True:
         t += 1
-        if apart:
+        if decoupled_weight_decay:
             p = p - lr * weight_decay * p
         else:
             g = g + weight_decay * p
@@ -50,7 +51,7 @@ def adam(p, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=Fal
 
 
 def adamw(p, weight_decay=1e-2, **settings):
-    return adam(p, weight_decay=weight_decay, apart=True, **settings)
+    return adam(p, weight_decay=weight_decay, decoupled_weight_decay=True, **settings)
 
 
 def nadam(p, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3,
@@ -173,18 +174,19 @@ def lion(p, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
         g = yield p
 
 
-def muon(p, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, eps=1e-7, adjust_lr_fn=None):
+def muon(p, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, eps=1e-7, adjust_lr_fn=None,
+         ns_coefficients=(3.4445, -4.7750, 2.0315), ns_steps=5):  # fmt: skip
     """The quintic on the singular values themselves: the iteration leaves the vectors alone."""
     m, g = 0.0, (yield p)
-    n, k = p.shape
+    (n, k), (a, b, c) = p.shape, ns_coefficients
     scale = 0.2 * math.sqrt(max(n, k)) if adjust_lr_fn else math.sqrt(max(1, n / k))
     while True:
         m = momentum * m + (1 - momentum) * g
         step = (1 - momentum) * g + momentum * m if nesterov else m
         u, s, v = np.linalg.svd(step, full_matrices=False)
         s = s / max(np.sqrt(np.sum(s**2)), eps)
-        for _ in range(5):
-            s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
+        for _ in range(ns_steps):
+            s = a * s + b * s**3 + c * s**5
         p = p - lr * weight_decay * p - lr * scale * (u * s) @ v
         g = yield p
 
