@@ -215,7 +215,7 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 # Parameters that no layer of the table passes: why.
 PARAMETERS = {
     **{(f"ConvTranspose{n}d", "padding_mode"): "zeros is the only one" for n in (1, 2, 3)},
-    ("Embedding", "_freeze"): "it is about gradients: tests/nn/layers",
+    ("Embedding", "_freeze"): "it is about gradients: the test below",
     ("LinearCrossEntropyLoss", "options"): "tests/nn/layers/test_adaptive_softmax.py",
     ("LinearCrossEntropyLoss", "out_features"): "it must stay empty",
     **dict.fromkeys(
@@ -245,3 +245,8 @@ def test_every_parameter_of_every_layer_is_passed():
             keys = {p.name for ps in found for p in ps if p.kind not in VARIADIC} - {"self"}
             left |= {(name, k) for k in keys - passed[name]} if name in passed else {(name, "*")}
     assert left == set(PARAMETERS)
+
+
+def test_a_frozen_table_requires_no_gradient():
+    assert not nn.Embedding(3, 2, _freeze=True).weight.requires_grad
+    assert nn.Embedding(3, 2).weight.requires_grad
