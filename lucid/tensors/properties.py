@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import accepts_device, check_device
+from lucid.ops.core.arguments import accepts_device, check_device, clear_errors
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.promote import cast
 from lucid.ops.shape import copying
@@ -272,6 +272,7 @@ class Attributes(Traced):
         dtype = dtype or self.dtype
         return creation.full(size, fill_value, dtype=dtype, requires_grad=requires_grad)
 
+    @clear_errors
     def astype(self, dtype: Any, copy: Any = True) -> Tensor:
         """Return this tensor with another dtype; always a copy unless `copy` is False."""
         out = cast(self, dtype)

@@ -337,7 +337,7 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
     return where(edge, total ** (1 / p), where(edge, 1.0, total) ** (1 / p))
 
 
-@public("lucid", "Tensor")
+@public_function("lucid", "Tensor")
 def nansum(
     input: Any,
     dim: Any = None,
@@ -352,7 +352,7 @@ def nansum(
     return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
 
 
-@public("lucid", "Tensor")
+@public_function("lucid", "Tensor")
 def nanmean(
     input: Any,
     dim: Any = None,

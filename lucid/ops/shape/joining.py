@@ -38,6 +38,8 @@ from lucid.tape.bind import bind
 from lucid.tape.fast_bind import bind_pair, bind_view
 from lucid.tape.node import Traced, wrap
 
+MAX_SECTIONS = 1 << 24  # a tensor for each of them
+
 
 def promote_sequence(name: str, tensors: Any) -> list[Any]:
     """Return the tensors of a sequence, or the rows of one tensor, promoted to one dtype."""
@@ -210,8 +212,8 @@ def tensor_split(
         cuts = [0, *[slice(c).indices(n)[1] for c in indices_or_sections], n]
         return tuple(slice_axis(x, at, a, max(a, b)) for a, b in itertools.pairwise(cuts))
     count = operator.index(indices_or_sections)
-    if count < 1:
-        raise ShapeError(f"tensor_split: {count} sections; there must be at least 1")
+    if not 1 <= count <= MAX_SECTIONS:
+        raise ShapeError(f"tensor_split: {count} sections; there must be 1 to {MAX_SECTIONS}")
     return slices_of_sizes(x, at, [n // count + (i < n % count) for i in range(count)])
 
 
