@@ -135,17 +135,30 @@ def is_exported(array: np.ndarray) -> bool:
 def is_visible(x: Traced) -> bool:
     """True if something besides tensors sees the memory of `x` now; its array must have no name.
 
-    An array that was handed out, and that nothing but `x` holds any more, is not exported.
+    An array that was handed out, and that only tensors hold any more, is not exported.
     """
     if not is_exported(x.raw):
         return False
     if x.raw.base is not None or id(x.raw) not in exported:
         return True
-    saved = x.node is not None and x.node.saved is x.raw
-    if getrefcount(x.raw) > LOCAL_REFERENCES + saved:  # the slot of `x` in place of a local
+    if getrefcount(x.raw) >= LOCAL_REFERENCES + count_holders(x):  # one of them in place of a local
         return True
     exported.pop(id(x.raw), None)
     return False
+
+
+def count_holders(x: Traced) -> int:
+    """Return how many tensors that share the memory of `x`, and Nodes of them, hold its array."""
+    tensors = {id(x): x}
+    if x.storage is not None:
+        tensors.update([(id(y), y) for y in x.storage.live()])
+    base = x
+    while base.origin is not None:  # a Parameter is a view of the tensor that it was made of
+        base = base.origin[0]
+        tensors[id(base)] = base
+    nodes = {id(y.node): y.node for y in tensors.values() if y.node is not None}
+    holding = [y.raw is x.raw for y in tensors.values()]
+    return sum(holding) + sum([node.saved is x.raw for node in nodes.values()])
 
 
 def owner_of(array: np.ndarray) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from operator import is_
 from threading import RLock, get_ident
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -35,10 +36,13 @@ RETRY = 64  # steps after which one waits again
 MAX_UPDATES = 4  # programs of one sequence with an update
 
 _add_into = quiet(np.add, into=True)
+Array = ref[np.ndarray]
 
 
 class Joint(NamedTuple):
     """How a step and an update run as one program; kept by the update for the next step.
+
+    Arrays are weak references: one that NumPy has seen is not visible once nothing else holds it.
 
     kept, sides, given    what the program gives, and computes besides the sequence
     others                arrays that the update reads, and the step does not
@@ -54,11 +58,11 @@ class Joint(NamedTuple):
     kept: tuple[Place, ...]
     sides: list[Side]
     given: list[Type]
-    others: list[np.ndarray]
+    others: list[Array]
     tensors: list[Any]
-    arrays: list[np.ndarray]
+    arrays: list[Array]
     inputs: list[int]
-    shared: list[np.ndarray]
+    shared: list[Array]
     grads: list[tuple[Any, Any]]
     owners: set[int]
     rest: list[int]
@@ -199,7 +203,7 @@ class StepRun(PendingRun):
             if not self.grads:
                 return False
             try:
-                outputs = joint.program([*self.inputs, *joint.others])
+                outputs = joint.program([*self.inputs, *[array() for array in joint.others]])
             except BaseException:
                 self.abandon()  # parameters may be half written
                 raise
@@ -227,9 +231,9 @@ class StepRun(PendingRun):
         for type, x in zip(joint.given, given):
             if type.dtype != x.dtype or type.shape != x.shape:
                 return False
-        if not all(map(is_, [x.raw for x in joint.tensors], joint.arrays)):
+        if not all(map(is_, [x.raw for x in joint.tensors], [array() for array in joint.arrays])):
             return False
-        if not all(map(is_, [inputs[i] for i in joint.inputs], joint.shared)):
+        if not all(map(is_, [inputs[i] for i in joint.inputs], [x() for x in joint.shared])):
             return False
         for source, expected in joint.grads:
             x = source if isinstance(source, Traced) else source.grad
@@ -237,6 +241,8 @@ class StepRun(PendingRun):
                 if expected in self.sums:
                     return False
                 expected = grads[expected]
+            else:
+                expected = expected()
             if x is None or x.raw is not expected:
                 return False
         return not any([id(owner_of(inputs[i])) in joint.owners for i in joint.rest])
@@ -254,16 +260,16 @@ class StepRun(PendingRun):
             return None
         n = len(self.inputs)
         read: list[tuple[Any, Any]] = [
-            (x, ~i if i < 0 else values[i]) for x, i in zip(path.sources, places)
+            (x, ~i if i < 0 else ref(values[i])) for x, i in zip(path.sources, places)
         ]
-        plain = [isinstance(x, Traced) and y.__class__ is np.ndarray for x, y in read]
+        plain = [isinstance(x, Traced) and y.__class__ is not int for x, y in read]
         inputs = [i for i in places if 0 <= i < n]
         return Joint(
             program, self.sequence, self.kept, list(self.follower.sides),
-            [Type(x.dtype, x.shape) for x in self.follower.given], others,
+            [Type(x.dtype, x.shape) for x in self.follower.given], [ref(x) for x in others],
             [x for (x, _), is_plain in zip(read, plain) if is_plain],
             [array for (_, array), is_plain in zip(read, plain) if is_plain],
-            inputs, [values[i] for i in inputs],
+            inputs, [ref(values[i]) for i in inputs],
             [pair for pair, is_plain in zip(read, plain) if not is_plain],
             {id(owner_of(values[i])) for i in overwritten},
             [i for i in range(n) if i not in set(places)],

@@ -456,3 +456,30 @@ def test_a_view_of_a_parameter_sees_its_update(joined):
         return seen
 
     both_ways(program, rtol=1e-3)
+
+
+def test_parameters_that_were_seen_as_arrays_are_updated_with_the_step_again(joined):
+    """Only while something holds the array of a parameter does NumPy see its memory."""
+    lucid.manual_seed(0)
+    layer = nn.Linear(600, 500)  # of more elements than are copied
+    optimizer = lucid.optim.Adam(layer.parameters())
+    x = lucid.randn(2, 600)
+
+    def step():
+        optimizer.zero_grad()
+        (lucid.tanh(layer(x)) ** 2).sum().backward()
+        optimizer.step()
+
+    with hot():
+        for _ in range(STEPS):
+            step()
+        seen = layer.weight.detach().numpy()
+        before, count = seen.copy(), joined[0]
+        step()
+        assert count and joined[0] == count
+        assert np.abs(seen - before).max() > 1e-4  # it is the memory of the parameter
+        np.testing.assert_array_equal(seen, layer.weight.detach().numpy())
+        del seen
+        for _ in range(3):
+            step()
+        assert joined[0] >= count + 2
