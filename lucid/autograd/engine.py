@@ -26,7 +26,7 @@ from lucid.autograd.watch import has_watchers, prepare_watched
 from lucid.compiler.jit.reroll_recording import reroll_recording
 from lucid.errors import DTypeError, GraphError, ShapeError
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import public_function
+from lucid.ops.core.arguments import flag, public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.shape.derivative_seeds import full_constant, zeros_like
 from lucid.public.declare import public
@@ -79,8 +79,15 @@ def backward(
     roots = as_list(tensors)
     if not roots:
         raise GraphError("backward: no tensors given")
-    plain = not (retain_graph or create_graph or keep_grad or len(roots) > 1)
-    plain = plain and grad_tensors is None and inputs is None and current().no_observers
+    plain = (retain_graph is None or retain_graph is False) and len(roots) == 1
+    plain = (
+        plain
+        and create_graph is False
+        and keep_grad is False
+        and grad_tensors is None
+        and inputs is None
+        and current().no_observers
+    )
     if plain and not GradientPass.registered and backward_plain(roots[0]):
         return
     with gradient_pass():
@@ -96,6 +103,10 @@ def pull_back(
     keep_grad: bool,
 ) -> None:
     """`backward` in every case."""
+    create_graph = flag("backward", "create_graph", create_graph)
+    keep_grad = flag("backward", "keep_grad", keep_grad)
+    if retain_graph is not None:
+        retain_graph = flag("backward", "retain_graph", retain_graph)
     if is_recording():
         reroll_recording(roots)
     nodes = [root_node(root) for root in roots]

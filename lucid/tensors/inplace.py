@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError, ShapeError
+from lucid.ops.core.arguments import flag
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
@@ -310,7 +311,7 @@ def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
         facts = f"a tensor of shape {x.shape}; it must be a matrix or have equal sizes on all axes"
         raise ShapeError(f"fill_diagonal_: {facts}")
     least = min(x.shape)
-    if x.ndim > 2 or not wrap:
+    if x.ndim > 2 or not flag("fill_diagonal_", "wrap", wrap):
         x[(np.arange(least),) * x.ndim] = fill_value
         return x
     rows, columns = x.shape

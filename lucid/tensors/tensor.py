@@ -14,7 +14,7 @@ from lucid.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lucid.ir.graph import Graph
 from lucid.ir.rewrite import inline_regions
 from lucid.ir.types import Type, is_differentiable
-from lucid.ops.core.arguments import accepts_device, check_device, is_device
+from lucid.ops.core.arguments import accepts_device, check_device, flag, is_device
 from lucid.ops.core.promote import (
     as_ndarray,
     as_tensor,
@@ -142,7 +142,7 @@ class Tensor(Values, Methods, Operators):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether this leaf requires a gradient, in place."""
-        node = self.node
+        node, requires_grad = self.node, flag("requires_grad_", "requires_grad", requires_grad)
         if requires_grad and is_recording() and not local.recorder.is_external(node):
             raise GraphError(
                 "requires_grad_: a tensor made inside a jitted function cannot become a leaf; "
@@ -299,7 +299,7 @@ class Tensor(Values, Methods, Operators):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradient to None, or to zeros."""
-        if set_to_none or self.grad is None:
+        if flag("zero_grad", "set_to_none", set_to_none) or self.grad is None:
             self.grad = None
         else:
             self.grad = wrap(np.zeros(self.shape, self.dtype))
@@ -378,7 +378,7 @@ class Tensor(Values, Methods, Operators):
         """Return this tensor with another dtype, or with the dtype of another tensor."""
         args = args if other is None else (*args, other)
         flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
-        copy = copy or (len(flags) > 1 and flags[1])
+        copy = flag("to", "copy", copy) or (len(flags) > 1 and flags[1])
         for arg in args:
             if is_device(arg):
                 check_device("to", arg)

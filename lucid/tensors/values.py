@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
+from lucid.ops.core.arguments import flag
 from lucid.support.source import caller
 from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local
@@ -60,7 +61,7 @@ class Values(Traced):
         >>> lucid.tensor([1.0, 2.0], requires_grad=True).numpy()
         array([1., 2.], dtype=float32)
         """
-        if not force:
+        if force is False or not flag("numpy", "force", force):
             check_numpy_call(self)
         if self.storage is None:
             make_row_major(self)

@@ -240,6 +240,15 @@ def number(function: str, parameter: str, x: Any) -> Any:
     return x.item() if isinstance(x, (Traced, np.generic, np.ndarray)) else x  # type: ignore[union-attr]
 
 
+def flag(function: str, parameter: str, x: Any) -> bool:
+    """Return a parameter that is True or False; raise for what is neither, as an array."""
+    try:
+        return bool(x)
+    except (TypeError, ValueError) as error:
+        facts = f"{parameter}={format_argument(x)} is neither True nor False"
+        raise ArgumentError(f"{function}: {facts}{at_line()}") from error
+
+
 def name_parameter(
     function: Callable[..., Any], args: Any, kwargs: Any, error: TensorForNumberError
 ) -> TensorForNumberError:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import ArgumentError
-from lucid.ops.core.arguments import public_function
+from lucid.ops.core.arguments import flag, public_function
 from lucid.ops.core.promote import as_tensor, cast, promote_tensors
 from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.logic import isnan
@@ -49,6 +49,7 @@ def allclose(
 def equal(input: Any, other: Any, equal_nan: bool = False) -> bool:
     """True if two tensors have the same shape and the same elements."""
     x, other = as_tensor(input), as_tensor(other)
+    equal_nan = flag("equal", "equal_nan", equal_nan)
     if x.shape != other.shape:
         return False
     same = x == other

@@ -15,6 +15,7 @@ import numpy as np
 from lucid.errors import AxisError, DTypeError, IndexingError, ShapeError
 from lucid.ir.facts import Points
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import flag
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Linear
 from lucid.ops.core.promote import as_tensor
@@ -356,7 +357,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Dynamic:
     Tensor([[1],
             [2]])
     """
-    array = as_tensor(input).array("nonzero")
+    array, as_tuple = as_tensor(input).array("nonzero"), flag("nonzero", "as_tuple", as_tuple)
     found = np.nonzero(array) if array.ndim else np.nonzero(array.reshape(1))[: int(as_tuple)]
     if as_tuple:
         return tuple(wrap(i) for i in found)

@@ -10,6 +10,7 @@ import numpy as np
 from lucid.errors import ArgumentError, AxisError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import flag
 from lucid.ops.core.axes import axis_op, canonicalize_axis, drop_axes, resolve_alias
 from lucid.ops.core.kinds import SCALE, Constant
 from lucid.ops.core.promote import as_tensor, cast
@@ -202,6 +203,7 @@ def extremum_along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Se
     ndim = len(x.shape)
     choose = axis_op(op, name, ndim, dim, None)
     row = x if ndim else x.reshape(1)
+    keep = keep is not False and flag(name, "keepdim", keep)
     found = take_one(row, bind_reduction(choose, row), choose.axis, keep)
     return found if ndim else Selected(*[part.reshape(()) for part in found])
 
@@ -265,7 +267,7 @@ def arg_extremum(
 ) -> Any:
     x = as_tensor(x)
     dim = axis if dim is None else one_axis(name, dim, axis)
-    keep = keepdim if keepdims is None else keepdims
+    keep = flag(name, "keepdim", keepdim if keepdims is None else keepdims)
     if dim is None or x.ndim == 0:
         if dim is not None:
             canonicalize_axis(name, dim, 0)

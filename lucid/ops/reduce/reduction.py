@@ -12,6 +12,7 @@ from lucid.errors import ArgumentError, DTypeError
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
+from lucid.ops.core.arguments import flag
 from lucid.ops.core.axes import as_index, canonicalize_axes, drop_axes, keepdims_shape
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Constant, Linear, conjugate, times
@@ -222,7 +223,9 @@ def reduce(
     reduction = reduction_op(op, name, len(x.shape), dim, axis)
     y = bind_reduction(reduction, x)
     keep = keepdim if keepdims is None else keepdims
-    return restore_axes(y, x, reduction.axes) if keep else y
+    if keep is False or not flag(name, "keepdim", keep):
+        return y
+    return restore_axes(y, x, reduction.axes)
 
 
 def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -276,7 +279,7 @@ def sum(
     >>> lucid.sum(lucid.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     Tensor([4., 6.])
     """
-    if dim is None and axis is None and dtype is None and not (keepdim or keepdims):
+    if dim is None and axis is None and dtype is None and keepdim is False and keepdims is None:
         value = input.raw if isinstance(input, Traced) else None
         if value is not None and value.dtype.kind in "fc":
             return bind_one(_SUM_OF_ALL[value.ndim], input)

@@ -9,7 +9,7 @@ import numpy as np
 from lucid.errors import ShapeError
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
-from lucid.ops.core.arguments import public_function
+from lucid.ops.core.arguments import flag, public_function
 from lucid.ops.core.axes import canonicalize_axis
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor
@@ -130,7 +130,8 @@ def sort(
     """
     x = as_tensor(input)
     row, number = row_of("sort", x, dim, axis)
-    outs = bind_checked(Sort(number, bool(descending), bool(stable)), row)
+    order = flag("sort", "descending", descending), flag("sort", "stable", stable)
+    outs = bind_checked(Sort(number, *order), row)
     return Selected(*[reshape_to(part, x.shape) for part in outs])
 
 
@@ -146,7 +147,8 @@ def argsort(
     """
     x = as_tensor(input)
     row, number = row_of("argsort", x, dim, axis)
-    indices = bind_checked(Argsort(number, bool(descending), bool(stable)), row)
+    order = flag("argsort", "descending", descending), flag("argsort", "stable", stable)
+    indices = bind_checked(Argsort(number, *order), row)
     return reshape_to(indices, x.shape)
 
 

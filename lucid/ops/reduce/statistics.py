@@ -11,7 +11,7 @@ from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
-from lucid.ops.core.arguments import public_function
+from lucid.ops.core.arguments import flag, public_function
 from lucid.ops.core.axes import canonicalize_axis, drop_axes, keepdims_shape
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32, is_float16
@@ -104,7 +104,9 @@ def mean(
     if is_float16(x):
         return cast(mean(cast(x, "float32"), op.axes, keep), x.dtype)
     total = bind_reduction(op, x) / float(reduced_count(shape, op.axes))
-    return restore_axes(total, x, op.axes) if keep else total
+    if keep is False or not flag("mean", "keepdim", keep):
+        return total
+    return restore_axes(total, x, op.axes)
 
 
 @memoize(maxsize=1024)
