@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/python examples/tour.py
 
 test: $(VENV)/.installed-test lint
-	@$(BIN)/python -m pytest -q -n 2
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint: $(VENV)/.installed-test
 	@$(BIN)/ruff check --quiet .
