@@ -351,7 +351,8 @@ def nansum(
 ) -> Any:
     """The sum over `dim` with nan as 0, in value and gradient."""
     x = nan_to_zero(as_tensor(input))
-    return sum(x, dim, keepdim, axis=axis, keepdims=keepdims, dtype=dtype)
+    keep = flag("nansum", "keepdim", keepdim if keepdims is None else keepdims)
+    return sum(x, dim, keep, axis=axis, dtype=dtype)
 
 
 @public_function("lucid", "Tensor")
@@ -366,8 +367,9 @@ def nanmean(
 ) -> Any:
     """The mean over `dim` of the elements that are not nan."""
     x = to_floating(input) if dtype is None else cast(as_tensor(input), dtype)
-    total = nansum(x, dim, keepdim, axis=axis, keepdims=keepdims)
-    return total / cast(sum(x == x, dim, keepdim, axis=axis, keepdims=keepdims), total.dtype)
+    keep = flag("nanmean", "keepdim", keepdim if keepdims is None else keepdims)
+    total = nansum(x, dim, keep, axis=axis)
+    return total / cast(sum(x == x, dim, keep, axis=axis), total.dtype)
 
 
 def nan_to_zero(x: Any) -> Any:
