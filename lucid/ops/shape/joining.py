@@ -305,7 +305,7 @@ def pad(x: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
         raise ShapeError(f"pad: {facts}; give a pair for each of the last axes")
     low = (*[0] * (x.ndim - len(widths) // 2), *widths[0::2][::-1])
     high = (*[0] * (x.ndim - len(widths) // 2), *widths[1::2][::-1])
-    if mode in _PAD_MODES:
+    if isinstance(mode, str) and mode in _PAD_MODES:
         return pad_by_gather(x, low, high, _PAD_MODES[mode])
     if mode != "constant":
         modes = ", ".join(("constant", *_PAD_MODES))

@@ -76,6 +76,9 @@ class CyclicLR(MomentumCycle):
         self.lows = per_group("CyclicLR", base_lr, groups)
         self.max_lrs = per_group("CyclicLR", max_lr, groups)
         down = step_size_up if step_size_down is None else step_size_down
+        if not (step_size_up > 0 and down >= 0):
+            facts = f"step_size_up={step_size_up!r}, step_size_down={down!r}"
+            raise ArgumentError(f"CyclicLR: {facts}; a cycle has at least one step up")
         self.total_size = float(step_size_up + down)
         self.step_ratio = step_size_up / self.total_size
         self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, gamma, scale_fn, scale_mode
