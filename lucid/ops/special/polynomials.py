@@ -75,7 +75,8 @@ def polynomial(family: str, twice: int, x: Any, n: Any) -> Any:
 
 def prepare(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
     """Return x in float64, the degree as int64, and the dtype of the result."""
-    if isinstance(n, (int, float)) and not n <= MAX_DEGREE:
+    given = isinstance(n, (np.ndarray, np.generic)) and n.dtype.kind in "iuf"
+    if (given or isinstance(n, (int, float))) and not np.all(n <= MAX_DEGREE):
         raise ArgumentError(f"{name}: degree {n} exceeds the largest supported degree {MAX_DEGREE}")
     dtype = result_type(x, n)
     if dtype.kind == "c":
