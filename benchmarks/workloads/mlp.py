@@ -43,8 +43,8 @@ def forward(activation: Any, params: Any, x: Any) -> Any:
 def lucid_loss(activation: str) -> Any:
     import lucid
 
-    f = getattr(lucid, activation)
-    return lambda params, x, y: -(lucid.log_softmax(forward(f, params, x), -1) * y).sum(-1).mean()
+    f, cross_entropy = getattr(lucid, activation), lucid.nn.functional.cross_entropy
+    return lambda params, x, y: cross_entropy(forward(f, params, x), y)
 
 
 def jax_loss(activation: str) -> Any:

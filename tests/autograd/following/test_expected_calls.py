@@ -59,6 +59,36 @@ def test_targets_of_a_followed_step_are_checked_and_ignored_as_in_the_first():
         np.testing.assert_allclose(loss, want, rtol=1e-5)
 
 
+def test_probabilities_and_classes_take_turns_in_a_followed_step():
+    rng = np.random.default_rng(1)
+    w = lucid.tensor(rng.normal(size=(4, 3)).astype("float32"), requires_grad=True)
+    x = lucid.tensor(rng.normal(size=(5, 4)).astype("float32"))
+    weights = np.array([1.0, 2.0, 0.5], "float32")
+    scores = x.numpy().astype("float64") @ w.detach().numpy()
+    p = np.exp(log_softmax(scores))
+    for step in range(LATE + 12):
+        t = rng.dirichlet(np.ones(3), 5).astype("float32")
+        smooth, targets, weight = 0.0, lucid.tensor(t), None
+        match step % 6 if step > LATE else 0:
+            case 1:
+                smooth = 0.25
+                t = 0.75 * t + 0.25 / 3
+            case 3:
+                weight = lucid.tensor(weights)
+                t = t * weights
+            case 5:
+                targets = lucid.tensor(t.argmax(1))
+                t = np.eye(3)[t.argmax(1)]
+        loss = F.cross_entropy(x @ w, targets, weight=weight, label_smoothing=smooth)
+        loss.backward()
+        want = -(t * log_softmax(scores)).sum(1).mean()
+        np.testing.assert_allclose(loss.item(), want, rtol=1e-5)
+        gradient = x.numpy().T @ (p * t.sum(1, keepdims=True) - t) / 5
+        np.testing.assert_allclose(w.grad.numpy(), gradient, rtol=1e-4, atol=1e-6)
+        w.grad = None
+        assert step != LATE or "cross_entropy" in expected_functions()
+
+
 def test_the_calls_of_a_convolutional_step_are_expected():
     lucid.manual_seed(0)
     net = nn.Sequential(

@@ -134,9 +134,11 @@ def nll_loss(
     return found.reduce(loss if weight is None else loss * found.weights, reduction)
 
 
-def are_classes(x: Any, target: Any = None, *others: Any) -> bool:
-    """True if all targets are known and in range."""
+def are_in_range(x: Any, target: Any = None, *others: Any) -> bool:
+    """True if all targets are probabilities, or known classes in range."""
     known = None if others else getattr(target, "raw", None)
+    if known is not None and known.dtype.kind == "f":
+        return True
     if known.__class__ is not np.ndarray or not known.size or known.dtype.kind != "i":
         return False
     known = known.view(f"u{known.itemsize}")  # what is negative is large
@@ -144,7 +146,7 @@ def are_classes(x: Any, target: Any = None, *others: Any) -> bool:
 
 
 @public_function("nn.functional")
-@expect_calls(in_range=are_classes)
+@expect_calls(in_range=are_in_range)
 def cross_entropy(
     input: Any,
     target: Any,
@@ -216,10 +218,19 @@ def soft_cross_entropy(
         remedy = "probabilities have the shape of the input, and class indices must be integers"
         raise ShapeError(f"{name}: {facts}; {remedy}: target.long()")
     x, t = as_reals(name, x, t)
+    if weight is None:
+        return expected_cross_entropy(x, t, reduction, smooth)
+    return expected_cross_entropy(x, t, reduction, smooth, weight_vector(name, x, weight))
+
+
+@compile_when_hot
+def expected_cross_entropy(
+    x: Any, t: Any, reduction: str, smooth: float, weight: Any = None
+) -> Any:
+    """Return the cross entropy of probabilities t."""
     axis = 1 if x.ndim > 1 else 0
     if smooth:
         t = t * (1 - smooth) + smooth / max(x.shape[axis], 1)
     if weight is not None:
-        vector = weight_vector(name, x, weight)
-        t = t * vector.reshape(-1, *[1] * (x.ndim - axis - 1))
+        t = t * weight.reshape(-1, *[1] * (x.ndim - axis - 1))
     return reduce_loss(-times(t, log_softmax(x, axis)).sum(axis=axis), reduction)
