@@ -2,9 +2,9 @@
 
     python tools/check_install.py [3.11 3.12 3.13]      (default: every version that is present)
 
-For each Python: the wheels of Lucid and of what it depends on are collected in build/wheels, then
-`pip install --no-index --find-links build/wheels lucid-autodiff` fills a new environment, in which
-the smoke suite runs against the installed package. Versions that are not present are skipped.
+For each Python, two at a time: the wheels of Lucid and of what it depends on are collected in a
+folder, then `pip install --no-index --find-links FOLDER lucid-autodiff` fills a new environment, in
+which the smoke suite runs against the installed package. Versions that are not present are skipped.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,11 +40,16 @@ def run(*command: object, **options: object) -> None:
     subprocess.run([str(part) for part in command], check=True, **options)
 
 
-def check(version: str, python: str) -> None:
-    """Build, collect, install and test with one Python."""
+def check(version: str) -> None:
+    """Build, collect, install and test with one Python, if it is present."""
+    python = interpreter(version)
+    if python is None:
+        print(f"Python {version}: not present, skipped")
+        return
+    start = time.perf_counter()
     folder = ROOT / "build" / "install" / version
     shutil.rmtree(folder, ignore_errors=True)
-    wheels = ROOT / "build" / "wheels"
+    wheels = folder / "wheels"
     run(python, "-m", "venv", folder)
     fresh = folder / "bin" / "python"
     run(fresh, *PIP, "wheel", "--wheel-dir", wheels, ROOT, "pytest")
@@ -54,18 +60,13 @@ def check(version: str, python: str) -> None:
     environ.pop("PYTHONPATH", None)
     smoke = [fresh, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SMOKE]
     run(*smoke, cwd=folder / "suite", env=environ)
+    seconds = time.perf_counter() - start
+    print(f"Python {version}: installed from wheels and tested, {seconds:.0f} s")
 
 
 def main() -> None:
-    for version in sys.argv[1:] or VERSIONS:
-        python = interpreter(version)
-        if python is None:
-            print(f"Python {version}: not present, skipped")
-            continue
-        start = time.perf_counter()
-        check(version, python)
-        seconds = time.perf_counter() - start
-        print(f"Python {version}: installed from wheels and tested, {seconds:.0f} s")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(check, sys.argv[1:] or VERSIONS))  # raises the first error
 
 
 if __name__ == "__main__":
