@@ -28,7 +28,7 @@ from lucid.support.caches import new_cache
 from lucid.support.source import caller, internal_files
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
-from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR, Node, followers, next_serial, wrap
+from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
 from lucid.tape.views import exported, link_view, owner_of, synchronize_node
 from lucid.tape.writes import mark_written
@@ -81,26 +81,29 @@ class Follower(SideOperations):
         step = self.steps[self.at]
         if step.op is not op or step.form != form:
             return None
-        slots, a = self.slots, x.node
-        if a is not slots[step.first] or a is None or x.storage is not None:
-            if form == SCALAR or form == REFLECTED:
-                return None
-            return self.follow(op, (x, y) if form == PAIR else (x,), True)
-        if form == PAIR:
-            b = y.node
-            if b is not slots[step.second] or b is None or y.storage is not None:
-                return self.follow(op, (x, y), True)
-        elif y != step.number:
+        if form != PAIR and y != step.number:
             return None
         modes = current()
         if not modes.fast_record:
             return None
+        a, b = x.node, None
+        if a is None or a is not self.slots[step.first] or x.storage is not None:
+            a = self.operand(step.first, x)
+        if form == PAIR and a is not None:
+            b = y.node
+            if b is None or b is not self.slots[step.second] or y.storage is not None:
+                b = self.operand(step.second, y)
+        if a is None or (b is None and form == PAIR):
+            self.unbind()
+            return None
+        if self.bound:
+            self.bound.clear()
         out = self.outs[self.at]
         node = out.node
         if step.reads_outside:
             literal = step.literal
             node.inputs = (
-                (a, y.node) if form == PAIR else (a,) if form == ONE
+                (a, b) if form == PAIR else (a,) if form == ONE
                 else (a, literal) if form == SCALAR else (literal, a)
             )  # fmt: skip
         node.serial = next_serial()
