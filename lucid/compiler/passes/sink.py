@@ -164,7 +164,9 @@ class Sinker(Rewriter):
             found.reads.add(x)
             found.stores |= self.is_computed(x) and x not in self.uses.stored
             return
-        found.equations += 1
+        if self.compares_index(made):
+            return
+        found.equations += not (made.op.aliases or made.op.fills)
         found.stores |= again and made.op.scalar in scalars.table
         for operand in made.inputs:
             self.visit(operand, again, found, seen)
@@ -191,6 +193,8 @@ class Sinker(Rewriter):
         made = self.producer(x)
         if made is None or x in self.uses.stored or not self.is_windowable(made):
             return self.read_window(x, box)
+        if self.compares_index(made):
+            return self.comparison_window(made, box)
         return made.op.make_window(self, made, box)
 
     def operand_window(self, x: Atom, box: Box) -> Atom:
@@ -248,6 +252,20 @@ class Sinker(Rewriter):
                 self.windows[index] = self.make(Iota(sizes, axis, "i32"))
             self.windows[key] = self.make(op, self.windows[index], Literal(bound, DTYPES["i32"]))
         return self.windows[key]
+
+    def compares_index(self, eqn: Equation) -> bool:
+        """True for the comparison of an index with a number, which costs next to nothing."""
+        if not isinstance(eqn.op, (Lt, Ge)) or not isinstance(eqn.inputs[1], Literal):
+            return False
+        made = self.producer(eqn.inputs[0])
+        return made is not None and isinstance(made.op, Iota) and made.op.has_window(made)
+
+    def comparison_window(self, eqn: Equation, box: Box) -> Atom:
+        """In a window that starts at s, i < b becomes i < b - s."""
+        axis = self.producer(eqn.inputs[0]).op.axis  # type: ignore[union-attr]
+        start, n = box[axis]
+        bound = min(max(eqn.inputs[1].value - start, 0), n)  # type: ignore[union-attr]
+        return self.compare_index(eqn.op, tuple([n for _, n in box]), axis, bound)
 
     def concatenate(self, xs: Sequence[Atom], axis: int) -> Atom | None:
         """A concatenate as a selection by index between windows of its operands."""

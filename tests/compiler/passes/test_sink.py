@@ -95,6 +95,59 @@ def test_a_window_of_an_index_begins_where_the_window_does():
     assert compile_graph(graph)([x])[0].tolist() == [4, 10, 18, 28]
 
 
+def test_a_window_of_a_comparison_with_an_index_compares_with_another_number():
+    assert (
+        sunk("""graph f(x: f32[9]):
+    %0: i32[9]  = iota[shape=(9,), axis=0, dtype='i32']
+    %1: bool[9] = lt %0 5
+    %2: f32[9]  = where %1 x 0.0:f32
+    %3: f32[4]  = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] %2
+    %4: f32[]   = sum[axes=(0,)] %3
+    return %4""")
+        == """\
+graph f(x: f32[9]):
+    %0: i32[4]  = iota[shape=(4,), axis=0, dtype='i32']
+    %1: bool[4] = lt %0 3
+    %2: f32[4]  = slice[starts=(2,), limits=(6,), strides=(1,), drop=()] x
+    %3: f32[4]  = where %1 %2 0.0:f32
+    %4: f32[]   = sum[axes=(0,)] %3
+    return %4"""
+    )
+
+
+@pytest.mark.parametrize("op", ["lt", "ge"])
+@pytest.mark.parametrize("bound", [-1, 0, 2, 3, 6, 9, 2**31 - 1])
+def test_windows_of_comparisons_hold_where_the_comparisons_do(op, bound):
+    graph = parse(f"""graph f(x: f32[9]):
+    %0: i32[9]  = iota[shape=(9,), axis=0, dtype='i32']
+    %1: bool[9] = {op} %0 {bound}:i32
+    %2: f32[9]  = where %1 x 0.0:f32
+    %3: f32[11] = pad[low=(4,), high=(-2,), interior=(0,)] %2
+    %4: f32[11] = mul %3 %3
+    return %4""")
+    x = np.arange(1, 10, dtype="float32")
+    chosen = np.where(np.arange(9) < bound if op == "lt" else np.arange(9) >= bound, x, 0)
+    assert count_steps(stages(graph)["copies_inserted"]) == (1, 0)
+    assert compile_graph(graph)([x])[0].tolist() == [0, 0, 0, 0, *(chosen[:7] ** 2)]
+
+
+def test_views_and_comparisons_of_indices_are_not_counted_as_work():
+    """Seven shifts take seven products and selections, which one kernel computes."""
+
+    def shifted(x):
+        y = x
+        for _ in range(7):
+            y = lucid.cat([x[:1], y[:-1] * 2.0])
+        return y + 1.0
+
+    graph = lucid.ir.trace(shifted)(np.zeros(9))
+    assert count_steps(stages(graph)["copies_inserted"]) == (1, 0)
+    run = compile_graph(graph)
+    for x in np.random.default_rng(0).normal(size=(3, 9)):
+        powers = 2.0 ** np.arange(7)
+        assert run([x])[0].tolist() == [*(x[0] * powers + 1.0), *(x[:2] * 2.0**7 + 1.0)]
+
+
 def neighbors(x):
     return ((x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
 
