@@ -11,6 +11,7 @@ import numpy as np
 
 from lucid.compiler.fusion.groups import Group, Reading
 from lucid.compiler.kernels import scalars
+from lucid.compiler.kernels.borders import mark_borders
 from lucid.compiler.kernels.nest import (
     READS,
     Buffer,
@@ -228,7 +229,7 @@ class NestBuilder:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
             nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)
         nest = reuse_across_loops(nest, [array.address for array in self.arrays])
-        return constants_to_arguments(nest), self.arrays
+        return constants_to_arguments(mark_borders(nest)), self.arrays
 
     def allocate_columns(self, nest: Nest) -> Nest:
         """Allocate buffers for the reductions of a column kernel that are not stored."""

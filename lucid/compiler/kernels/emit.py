@@ -3,6 +3,7 @@
 Loops over kept axes are outermost and run over [lo, hi); loops over reduced axes are inside, once
 for each stage of reductions. Memory accesses of the innermost loop are marked as independent, so
 LLVM vectorizes it without overlap checks; only sums and products of reductions are reassociated.
+A long row of a map runs as its interior and its borders (`borders.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lucid.compiler.kernels import scalars
+from lucid.compiler.kernels.borders import Borders
 from lucid.compiler.kernels.columns import Columns
 from lucid.compiler.kernels.indexing import Indexing
 from lucid.compiler.kernels.llvm_lines import LineWriter
@@ -18,13 +20,13 @@ from lucid.compiler.kernels.nest import GENERAL, Structure, values_of
 from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
 
-VERSION = 7
+VERSION = 8
 
 
-class Emitter(LineWriter, Reductions, Columns, Indexing):
+class Emitter(LineWriter, Borders, Reductions, Columns, Indexing):
     """Writes one kernel."""
 
-    def __init__(self, structure: Structure, name: str, first_id: int = 2) -> None:
+    def __init__(self, structure: Structure, name: str, first_id: int = 4) -> None:
         self.scans = [v for v, value in enumerate(structure.values) if value.op == "scan"]
         ordered = self.scans or any(store.at for store in structure.stores)
         super().__init__(structure, first_id, not (ordered and structure.mode == "rows"))
@@ -92,10 +94,18 @@ class Emitter(LineWriter, Reductions, Columns, Indexing):
             index,
         )
         start, stop = bounds or ("0", f"%n{axes[0]}")
-        with self.loop(start, stop, innermost=len(axes) == 1) as i:
-            self.nest(
-                axes[1:], env, self.step(bases, axes[0], i), {**index, axes[0]: i}, wanted, body
-            )
+        innermost = len(axes) == 1
+
+        def row(env: dict[int, str], start: str, stop: str, scalar: bool = False) -> None:
+            with self.loop(start, stop, innermost and not scalar, scalar) as i:
+                at = self.step(bases, axes[0], i)
+                self.nest(axes[1:], env, at, {**index, axes[0]: i}, wanted, body)
+
+        borders = self.borders(wanted, env) if innermost else ()
+        if borders:
+            self.split_row(borders, env, start, stop, row)
+        else:
+            row(env, start, stop)
 
     # The kernel
 
@@ -255,12 +265,17 @@ class Emitter(LineWriter, Reductions, Columns, Indexing):
 def emit(kernels: dict[str, Structure]) -> tuple[str, ...]:
     """LLVM modules, as text, that define the kernels by name, to be linked in this order."""
     bodies, declared, used = [], set(), set()
-    metadata = ["!0 = distinct !{}", '!1 = !{!"llvm.loop.parallel_accesses", !0}']
+    metadata = [
+        "!0 = distinct !{}",
+        '!1 = !{!"llvm.loop.parallel_accesses", !0}',
+        '!2 = !{!"llvm.loop.vectorize.enable", i1 false}',
+        '!3 = !{!"llvm.loop.unroll.disable"}',
+    ]
     for name, structure in kernels.items():
         emitter = Emitter(structure, name, len(metadata))
         bodies.append(emitter.run())
         declared |= emitter.declared
         used |= emitter.used
-        metadata += [f"!{i} = distinct !{{!{i}, !1}}" for i in emitter.loop_ids]
+        metadata += [f"!{i} = distinct !{{!{i}, {kinds}}}" for i, kinds in emitter.loop_ids]
     first = "\n".join([*bodies, *sorted(declared), *metadata, ""])
     return (first, *[scalars.bitcode(op, code) for op, code in sorted(used)])

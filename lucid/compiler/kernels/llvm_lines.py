@@ -16,7 +16,7 @@ class LineWriter:
         self.structure = structure
         self.first_id = first_id
         self.parallel = parallel
-        self.loop_ids: list[int] = []
+        self.loop_ids: list[tuple[int, str]] = []
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.owners: list[int] = []  # for each line, the value that it computes, or -1
@@ -51,8 +51,11 @@ class LineWriter:
         self.block = name
 
     @contextmanager
-    def loop(self, start: str, stop: str, innermost: bool) -> Iterator[str]:
-        """A loop from `start` to `stop`, never empty; yields the name of its index."""
+    def loop(self, start: str, stop: str, innermost: bool, scalar: bool = False) -> Iterator[str]:
+        """A loop from `start` to `stop`, never empty; yields the name of its index.
+
+        LLVM vectorizes an innermost loop, and neither vectorizes nor unrolls a scalar one.
+        """
         innermost = innermost and self.parallel
         self.loops += 1
         tag = f"l{self.loops}"
@@ -65,17 +68,29 @@ class LineWriter:
         self.innermost, self.value = outer, -1
         self.line(f"{following} = add nuw nsw i64 {index}, 1")
         more = self.write(f"icmp slt i64 {following}, {stop}")
-        mark = f", !llvm.loop !{self.identify()}" if innermost else ""
+        kinds = "!1" if innermost else "!2, !3" if scalar else ""
+        mark = f", !llvm.loop !{self.identify(kinds)}" if kinds else ""
         self.line(f"br i1 {more}, label %{tag}, label %{tag}.exit{mark}")
         phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
         self.lines.insert(head, phi)
         self.owners.insert(head, -1)
         self.label(f"{tag}.exit")
 
-    def identify(self) -> int:
+    @contextmanager
+    def branch(self, condition: str) -> Iterator[None]:
+        """What is written inside runs if a condition holds."""
+        self.number += 1
+        tag = f"g{self.number}"
+        self.line(f"br i1 {condition}, label %{tag}, label %{tag}.exit")
+        self.label(tag)
+        yield
+        self.line(f"br label %{tag}.exit")
+        self.label(f"{tag}.exit")
+
+    def identify(self, kinds: str) -> int:
         """A new metadata id for a loop, where LLVM records that it is vectorized."""
-        self.loop_ids.append(len(self.loop_ids) + self.first_id)
-        return self.loop_ids[-1]
+        self.loop_ids.append((len(self.loop_ids) + self.first_id, kinds))
+        return self.loop_ids[-1][0]
 
     # Memory
 
@@ -106,14 +121,13 @@ class LineWriter:
 
     def guarded(self, condition: str, pointer: str, dtype: str) -> str:
         """A load where a condition holds, else 0: LLVM makes it a masked load."""
-        before, tag = self.block, f"g{self.number}"
-        self.line(f"br i1 {condition}, label %{tag}, label %{tag}.exit")
-        self.label(tag)
-        found = self.load(pointer, dtype)
-        self.line(f"br label %{tag}.exit")
-        self.label(f"{tag}.exit")
+        if condition == "true":
+            return self.load(pointer, dtype)
+        before = self.block
+        with self.branch(condition):
+            found, inside = self.load(pointer, dtype), self.block
         zero = constant(0, dtype)
-        return self.write(f"phi {LLVM[dtype]} [ {zero}, %{before} ], [ {found}, %{tag} ]")
+        return self.write(f"phi {LLVM[dtype]} [ {zero}, %{before} ], [ {found}, %{inside} ]")
 
     def store(self, pointer: str, dtype: str, value: str) -> None:
         if dtype == "bool":

@@ -39,7 +39,8 @@ class Value(NamedTuple):
     the kernel, "iota" the index along axis `param`, "reduce" combines its argument over the reduced
     axes by `param`. "offset" is the offset of an index along IndexedAxis number `param`, "at" reads
     buffer `param` at the sum of such offsets, "guarded" reads it where its argument is true and is
-    0 elsewhere, "scan" is a running result along the reduced axes. The rest are scalar operations.
+    0 elsewhere, "scan" is a running result along the reduced axes. The rest are scalar operations;
+    a comparison of the last index may have the end of the row that it differs at (`borders.py`).
     """
 
     op: str
