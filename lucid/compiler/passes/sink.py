@@ -8,7 +8,8 @@ x' is a window of `x` that may extend beyond it; the elements out there are mask
 memory is a slice or a pad, which loops read in place. So the gradient of a function of neighbors
 (x[1:] - x[:-1]) is one loop over x, without intermediate arrays.
 
-Only cheap operations are computed twice, and only where their operands need not be stored.
+Only cheap operations are computed twice, and only where their operands need not be stored. All of a
+pad is computed, so those of one that is several times as large as its operand count as often.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class Sinker(Rewriter):
                 self.concatenate(inputs, eqn.op.axis) if self.uses.reads_concatenate(eqn) else None
             )
         x = inputs[0]
-        if not self.is_computed(x) or x in self.uses.stored or not self.is_cheap([x]):
+        growth = max(out.type.size // max(x.type.size, 1), 1)  # all of a pad is computed
+        if not self.is_computed(x) or x in self.uses.stored or not self.is_cheap([x], growth):
             return None
         if isinstance(eqn.op, Pad):
             box = tuple([(-low, n) for low, n in zip(eqn.op.low, out.type.shape)])
@@ -144,15 +146,17 @@ class Sinker(Rewriter):
 
     # Cost
 
-    def is_cheap(self, xs: Iterable[Atom]) -> bool:
-        """True if windows of these values are cheap to compute from few arrays in memory."""
+    def is_cheap(self, xs: Iterable[Atom], growth: int = 1) -> bool:
+        """True if windows of these values are cheap to compute from few arrays in memory.
+
+        growth    how many times as large as the values their windows are
+        """
         found = WindowCost()
         seen: set[Any] = set()
         for x in xs:
             self.visit(x, False, found, seen)
-        return (
-            not found.stores and found.equations <= MAX_EQUATIONS and len(found.reads) <= MAX_READS
-        )
+        equations, reads = found.equations * growth, len(found.reads) * growth
+        return not found.stores and equations <= MAX_EQUATIONS and reads <= MAX_READS
 
     def visit(self, x: Atom, again: bool, found: WindowCost, seen: set[Any]) -> None:
         if isinstance(x, Literal) or x in seen or found.equations > MAX_EQUATIONS:

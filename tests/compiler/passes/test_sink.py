@@ -55,6 +55,10 @@ graph f(x: f32[4,3], y: f32[3]):
 
 
 LEFT_ALONE = {
+    "a product of two arrays in one of three parts of a pad": """graph f(x: f32[4,3], y: f32[4,3]):
+    %0: f32[4,3] = mul x y
+    %1: f32[4,9] = pad[low=(0,3), high=(0,3), interior=(0,0)] %0
+    return %1""",
     "an exponential that is needed whole as well": """graph f(x: f32[9]):
     %0: f32[9] = exp x
     %1: f32[8] = slice[starts=(1,), limits=(9,), strides=(1,), drop=()] %0
