@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -326,4 +325,4 @@ def prepare_watched(cut: Cut, seeded: Sequence[bool], keep: bool) -> Prepared:
     derivative = vjp(marked, wrt, seeded)
     original = {new: old for old, new in renamed.items()}
     residuals = tuple(original.get(var, var) for var in derivative.residuals)
-    return Prepared(replace(derivative, residuals=residuals), marked, vars)
+    return Prepared(derivative._replace(residuals=residuals), marked, vars)

@@ -7,8 +7,7 @@ inputs or cotangents of its outputs. None is a derivative that is identically ze
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from lucid.ops.core.promote import get_default_dtype
 from lucid.transforms.rule import Rule
 
 
-@dataclass(frozen=True, eq=False)
-class Derivative:
+class Derivative(NamedTuple):
     """`graph(*residuals, *seeds, *constants)` computes the nonzero derivatives.
 
     residuals    Vars of the original Graph that are inputs of this one

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lucid.errors import ArgumentError
 from lucid.support.settings import BACKENDS, setting
@@ -17,12 +17,11 @@ from lucid.support.settings import BACKENDS, setting
 _local = threading.local()
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(NamedTuple):
     """A backend, and the texts that replace the listings of some kernels, by structure key."""
 
     name: str = "llvm"
-    replaced: Mapping[Hashable, str] = field(default_factory=dict)
+    replaced: Mapping[Hashable, str] = {}
 
 
 def named(name: Backend | str | None) -> Backend | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,16 +30,17 @@ class Check(NamedTuple):
         return Check(error, f"{eqn.op.name}: {reason}{where}")
 
 
-@dataclass(eq=False)
 class Segment:
     """Steps that one plan runs, with the Vars that it reads and writes."""
 
-    steps: list[Step]
-    inputs: list[Var] = field(default_factory=list)
-    outputs: list[Var] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)  # the last output reports one
-    plan: Plan | None = None
-    into: dict[Var, Var] = field(default_factory=dict)  # outputs computed in the memory of inputs
+    def __init__(
+        self, steps: list[Step], inputs: Iterable[Var] = (), outputs: Iterable[Var] = ()
+    ) -> None:
+        self.steps = steps
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.checks: list[Check] = []  # the last output reports one
+        self.plan: Plan | None = None
+        self.into: dict[Var, Var] = {}  # outputs computed in the memory of inputs
 
 
 LIVE: weakref.WeakSet[Executable] = weakref.WeakSet()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,36 +80,40 @@ class Output(NamedTuple):
     travels: bool = False  # other processes send it: memory of huge pages is worth more
 
 
-@dataclass(eq=False)
 class Block:
     """A sequence of instructions."""
 
-    instructions: list[Instruction] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
 
 
-@dataclass(eq=False)
 class Instruction:
     """The words of an instruction that are known early; blocks and loops are placed later.
 
     `traffic` is the bytes that it reads and writes and its number of operations, if known.
     """
 
-    words: list[int]
-    label: str = ""
-    blocks: tuple[Block, ...] = ()
-    loop: Loop | None = None
-    traffic: tuple[int, int] = (0, 0)
+    def __init__(
+        self,
+        words: list[int],
+        label: str = "",
+        blocks: tuple[Block, ...] = (),
+        loop: Loop | None = None,
+        traffic: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.words, self.label = words, label
+        self.blocks, self.loop = blocks, loop
+        self.traffic = traffic
 
 
-@dataclass(eq=False)
 class Loop:
     """A loop under construction: its carries, and the blocks of its body and its test."""
 
-    builder: Any
-    body_block: Block = field(default_factory=Block)
-    test_block: Block = field(default_factory=Block)
-    enter: list[tuple[Cell, Ref | IndirectRef]] = field(default_factory=list)
-    step: list[tuple[Cell, Cell | IndirectRef | None, int]] = field(default_factory=list)
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.body_block, self.test_block = Block(), Block()
+        self.enter: list[tuple[Cell, Ref | IndirectRef]] = []
+        self.step: list[tuple[Cell, Cell | IndirectRef | None, int]] = []
 
     def carry(self, current: Ref, other: Ref) -> tuple[Ref, Ref]:
         """Two buffers, one read and one written by the body, which swap after each step."""

@@ -11,8 +11,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,8 +51,7 @@ class Code(np.ndarray):
             runtime.native().free_frames(self.ctypes.data)
 
 
-@dataclass(eq=False)
-class Image:
+class Image(NamedTuple):
     """A plan that is not placed in memory yet.
 
     words        its code, with offsets from the begin of the code in place of own addresses

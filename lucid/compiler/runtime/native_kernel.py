@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lucid.compiler.plan.instructions import UNKNOWN, Address
@@ -25,8 +24,7 @@ from lucid.compiler.runtime.loader import Library, LoadError
 from lucid.support.locks import fork_waits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
+class Kernel(NamedTuple):
     """A native function and the library that keeps its code in memory."""
 
     name: str
