@@ -38,9 +38,12 @@ Where things are:
 help(lucid.Tensor), help(lucid.jit) and help(lucid.func.grad) are good places to continue.
 """
 
-from lucid.compiler.jit import hot_programs as _hot
-from lucid.public.lazy import attach as _attach
-from lucid.tensors import tensor as _tensor  # noqa: F401  operations create tensors of its class
+from lucid.support.garbage import gc_paused as _gc_paused
+
+with _gc_paused():
+    from lucid.compiler.jit import hot_programs as _hot
+    from lucid.public.lazy import attach as _attach
+    from lucid.tensors import tensor as _tensor  # noqa: F401  operations create tensors of its class
 
 __version__ = "0.1.0"
 

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakSet
 
+from lucid.support.garbage import gc_paused
+
 MAX_WAIT = 60.0  # the longest that a fork waits, in seconds
 MAX_RECORDING_WAIT = 30.0  # seconds to wait for a thread that records
 POLL = 0.001  # polling interval in seconds
@@ -59,7 +61,7 @@ fork_waits = _ForkWaits()
 
 def import_module(name: str) -> Any:
     """Import a module; a fork waits until it is done, since the child could not finish it."""
-    with fork_waits:
+    with fork_waits, gc_paused():
         return importlib.import_module(name)
 
 

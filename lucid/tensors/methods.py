@@ -57,14 +57,11 @@ if TYPE_CHECKING:
 else:
     complexes = LazyModule("lucid.ops.elementwise.complexes")
 
-    class DeclaredMethods(Traced):
-        """The methods that `@public` declares, imported when they are first used."""
-
-        __slots__ = ()
-
+    doc = "The methods that `@public` declares, imported when they are first used."
+    declared = {"__doc__": doc, "__slots__": ()}
     for way, table in {"call": index.NAMES["Tensor"], **index.INPLACE}.items():
-        for name, home in homes(table).items():
-            setattr(DeclaredMethods, name, LazyMethod(name, home, way))
+        declared |= {name: LazyMethod(name, home, way) for name, home in homes(table).items()}
+    DeclaredMethods = type("DeclaredMethods", (Traced,), declared)
 
 
 class Methods(DeclaredMethods, InPlaceOperators, Attributes, Casts):

@@ -7,15 +7,14 @@ is replayed through `bind` instead, so that it is itself on the tape.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
 from lucid.support.caches import new_cache
+from lucid.support.garbage import gc_paused
 from lucid.support.locks import new_lock
 from lucid.tape.bind import sibling, without_gradient
 from lucid.tape.cut import Cut
@@ -91,18 +90,6 @@ class Prepared:
         return self.derivative.with_zeros(
             [wrap(y.array) if isinstance(y, Literal) else y for y in outputs]
         )
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Disable garbage collection: the objects made here all survive, so it only costs time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 # A dict, the latest last: an interrupt in a key's __eq__ would corrupt an OrderedDict.
