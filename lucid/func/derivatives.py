@@ -17,8 +17,8 @@ from lucid.ir.graph import Var
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
 from lucid.ops.core.arguments import public_function
+from lucid.ops.core.kinds import conjugate
 from lucid.ops.core.promote import as_tensor, cast
-from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant
 from lucid.tape.recording.trace import function_name, trace_types
 from lucid.transforms.prepare import pullback, pushforward
@@ -76,7 +76,7 @@ def grad_and_value(
         chosen, primals = argnums_partial(f, argnums, args, kwargs)
         run = Run(chosen, primals, f"grad of {function_name(f)}", has_aux, allow_int)
         found = run.pull(scalar_seed(run, holomorphic))
-        grads = unflatten(run.in_tree, [conj(g) for g in found] if holomorphic else found)
+        grads = unflatten(run.in_tree, [conjugate(g) for g in found] if holomorphic else found)
         grads = grads[0] if isinstance(argnums, int) else grads
         value = run.result()
         return (grads, (value, run.unwrap_tree(run.aux))) if has_aux else (grads, value)

@@ -15,8 +15,8 @@ from lucid.func.numpy_results import at_positions, returns_numpy
 from lucid.func.run import ArgNums, Run, argnums_partial
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import is_differentiable
+from lucid.ops.core.kinds import conjugate
 from lucid.ops.core.promote import as_tensor
-from lucid.ops.elementwise.complexes import conj
 from lucid.ops.shape.derivative_seeds import full_constant, unit_rows
 from lucid.public.declare import public
 from lucid.support.caches import memoize
@@ -303,7 +303,7 @@ def check_complex(run: Run, mode: str) -> None:
 
 def conjugate_block(block: Any, output: Any) -> Any:
     """Return a block of a Jacobian by reverse mode: cotangents carry conjugate derivatives."""
-    return conj(block) if output.dtype.kind == "c" else block
+    return conjugate(block) if output.dtype.kind == "c" else block
 
 
 def run_checked(

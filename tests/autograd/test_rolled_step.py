@@ -9,7 +9,7 @@ import pytest
 
 import lucid
 from lucid.autograd.following import rolled_step
-from lucid.compiler.passes.loops.reroll import MIN_EQUATIONS
+from lucid.compiler.passes.loops import MIN_EQUATIONS
 
 STEPS, H = 200, 0.02
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -139,3 +141,44 @@ def test_importing_lucid_imports_nothing_heavy():
     code = f"import sys, lucid; print(*set({HEAVY.split()}) & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+NOT_FOR_A_STORED_PROGRAM = """
+numba llvmlite.binding scipy concurrent.futures glob
+lucid.compiler.passes.pipeline lucid.compiler.passes.loops.reroll lucid.compiler.runtime.blas
+lucid.ops.elementwise.complexes lucid.ops.higher_order.call lucid.ops.higher_order.control.scan
+"""
+FIRST_CALL = """
+import sys, lucid
+loss = lambda w, x: (x @ w).tanh().sum()
+w, x = lucid.full((40, 30), 0.01), lucid.ones(20, 40)
+print(round(lucid.jit(lucid.func.grad(loss))(w, x)[0, 0].item(), 2), end=" ")
+"""
+
+
+def test_the_first_call_of_a_stored_program_imports_only_what_it_needs(tmp_path):
+    folder, file = tmp_path / "cache", tmp_path / "program.py"
+    folder.mkdir(mode=0o700)
+    unwanted = f"set({NOT_FOR_A_STORED_PROGRAM.split()})"
+    file.write_text(f"{FIRST_CALL}print(*{unwanted} & set(sys.modules))")
+    settings = {"LUCID_CACHE_DIR": str(folder), "LUCID_CACHE_PROGRAMS": "1", "LUCID_VERIFY": "0"}
+    said = [
+        subprocess.run(
+            [sys.executable, str(file)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, **settings},
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert "lucid.compiler.passes.pipeline" in said[0]
+    assert said[1] == [f"{20 / math.cosh(0.4) ** 2:.2f}"]
+
+
+def test_imports_leave_the_garbage_collector_as_it_was():
+    code = "import gc; gc.{0}able(); import lucid; lucid.jit; print(gc.isenabled())"
+    for state, expected in (("en", "True"), ("dis", "False")):
+        command = [sys.executable, "-c", code.format(state)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == [expected]

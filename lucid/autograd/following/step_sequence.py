@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.autograd.following.rolled_step import append_graph, rolled_program, rolls
-from lucid.compiler.passes.loops.reroll import MIN_EQUATIONS
+from lucid.compiler.passes.loops import MIN_EQUATIONS
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type

@@ -21,14 +21,14 @@ from lucid.compiler.jit.recorded_facts import (
     same_bits,
     same_objects,
 )
+from lucid.compiler.jit.reroll_recording import reroll_graph
 from lucid.compiler.passes.fold_constants import fold_constants
-from lucid.compiler.passes.loops.reroll import reroll
 from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Var
 from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.promote import Default, as_tensor
-from lucid.ops.higher_order.call import Call, with_residuals
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import cached_property
 from lucid.support.locks import Locks, state_lock, wait_for_recording
 from lucid.support.source import caller
@@ -44,6 +44,7 @@ from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
 from lucid.tape.writes import count_unshared_write, mark_written
 
+call: Any = LazyModule("lucid.ops.higher_order.call")  # of calls that are differentiated
 MANY_ELEMENTS = 1 << 18  # of gradients: fewer of them need not be freed early
 
 
@@ -110,7 +111,7 @@ class Path:
         refuse_traced(jitted.name, [section.slots[slot] for slot in section.captured])
         known = section.tensor_names(jitted.function)
         names = [*jitted.names, *[known.get(id(x), f"c{i}") for i, x in enumerate(self.sources)]]
-        graph = reroll(section.graph(jitted.name, names))
+        graph = reroll_graph(section.graph(jitted.name, names))
         last = [*made, *[section.slots[slot] for slot in section.captured]]
         constants = zip(graph.inputs[len(graph.inputs) - len(last) :], last)
         self.graph, self.constants = fold_constants(
@@ -250,9 +251,9 @@ class Path:
             raise OutOfMemoryError(f"jit of {self.name}: {error}") from error
 
     @cached_property
-    def call(self) -> Call:
+    def call(self) -> Any:
         """The run as an operation on the tape, with what its derivative will ask for."""
-        return Call(with_residuals(self.graph))
+        return call.Call(call.with_residuals(self.graph))
 
     def operands(self) -> list[Any]:
         """Return the captured tensors as operands on the tape: copies of those it writes to."""

@@ -14,7 +14,6 @@ from lucid.compiler.jit.fast_call import is_tracked
 from lucid.compiler.jit.path import Path
 from lucid.compiler.runtime import threads
 from lucid.ir.pytree import flatten
-from lucid.ops.higher_order.call import Call
 from lucid.tape.bind import bind_precomputed
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
 from lucid.tape.recording.guards import Guard
@@ -235,6 +234,8 @@ def tracked_outputs(
     path: Path, recorder: Recorder, tensors: Sequence[Any], outputs: Sequence[np.ndarray]
 ) -> list[Any]:
     """Return the outputs of the recorded run, on the tape as those of later runs are."""
+    from lucid.ops.higher_order.call import Call
+
     before = recorder.before
     captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
     operands = (*tensors, *captured, *[wrap(c) for c in path.constants])

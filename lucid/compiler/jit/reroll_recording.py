@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lucid.compiler.passes.loops import reroll as rerolling
-from lucid.ir.graph import Literal
+from lucid.compiler.passes import loops
+from lucid.ir.graph import Graph, Literal
+from lucid.public.lazy import LazyModule
+from lucid.support.garbage import gc_paused
 from lucid.tape.cut import Cut, ancestors, cut_since
 from lucid.tape.modes import local
 from lucid.tape.node import Node, is_deferring
 from lucid.tape.recording.pending import is_pending
 from lucid.tape.recording.trace import replay
 from lucid.tape.views import node_of, tensor_of
-from lucid.transforms.prepare import gc_paused
+
+rerolling: Any = LazyModule("lucid.compiler.passes.loops.reroll")  # few programs have long loops
 
 
 def reroll_recording(tensors: Sequence[Any], starts: Sequence[Node] = (), since: int = 0) -> None:
@@ -34,7 +37,7 @@ def reroll_recording(tensors: Sequence[Any], starts: Sequence[Node] = (), since:
     since = since or recorder.start
     roots = [x for x in tensors if is_pending(x.raw) and x.node is not None]
     newest = max([x.node.serial for x in roots], default=0)
-    if newest - since < rerolling.MIN_EQUATIONS:
+    if newest - since < loops.MIN_EQUATIONS:
         return
     with gc_paused():
         found = rewritten(recorder, roots, list(starts), since)
@@ -51,6 +54,11 @@ def reroll_recording(tensors: Sequence[Any], starts: Sequence[Node] = (), since:
             local.grad = before
     for x, y in zip(changed, results):
         x.raw, x.node, x.storage = y.raw, y.node, y.storage
+
+
+def reroll_graph(graph: Graph) -> Graph:
+    """Replace long loops by Scans; the pass is imported for a Graph that may have some."""
+    return graph if len(graph.equations) < loops.MIN_EQUATIONS else rerolling.reroll(graph)
 
 
 def rewritten(
@@ -76,7 +84,7 @@ def rewritten(
         return None
     section = cut_since(starts, [node_of(x) for x in changed], since)
     graph = section.build()[0]
-    rerolled = rerolling.reroll(graph)
+    rerolled = reroll_graph(graph)
     if rerolled is graph or any([y.__class__ is Literal for y in rerolled.outputs]):
         return None
     return section, rerolled, changed

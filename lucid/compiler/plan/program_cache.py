@@ -244,7 +244,7 @@ def _decode(data: bytes, graph: Graph) -> Executable:
         constants,
         found.libraries,
     )
-    part = Segment([], [graph.inputs[i] for i in facts["reads"]], list(graph.outputs))  # type: ignore[arg-type]
+    part = Segment([], [graph.inputs[i] for i in facts["reads"]], graph.outputs)  # type: ignore[arg-type]
     part.plan = Plan(image)
     part.into = {graph.outputs[y]: graph.inputs[x] for y, x in facts["into"]}  # type: ignore[misc]
     part.checks = [Check(getattr(lucid.errors, name), message) for name, message in facts["checks"]]
@@ -264,9 +264,9 @@ class Origins:
             case "kernel", (key, name):
                 value = self.library(key, name)[name]
             case "routine", (name,):
-                from lucid.compiler.runtime import blas
+                from lucid.compiler.runtime.openblas import address
 
-                value = blas.address(name)
+                value = address(name)
             case "constant", (number,):
                 value = self.constants[number].ctypes.data
             case "dtype", (text,):

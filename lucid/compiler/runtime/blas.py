@@ -1,9 +1,8 @@
 """BLAS and LAPACK as instructions of a plan: SciPy's OpenBLAS, single-threaded, in our thread pool.
 
 `gemm(builder, ...)` adds a (batched) matrix product, split into tiles that depend on the sizes
-alone; `fortran(builder, name, ...)` adds a call of any BLAS or LAPACK routine. The library's file
-is opened directly: importing `scipy.linalg` costs 200 ms, this 4 ms. It is set to one thread, since
-the tiles of a product already use our threads; NumPy's own BLAS is left alone.
+alone; `fortran(builder, name, ...)` adds a call of any BLAS or LAPACK routine. `openblas` opens the
+library.
 
 Where OpenBLAS has AVX-512 kernels for it, it multiplies matrices of up to 10⁶ multiplications
 (m·n·k) without packing: an 8x8 product takes 0.1 µs, and tiles of that size reach 100-115 Gflop/s,
@@ -14,21 +13,20 @@ ones into a few packed calls.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import math
-import os
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lucid.compiler.plan.instructions import Address, Ref
+from lucid.compiler.plan.instructions import Ref
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import native_kernel as kernel
 from lucid.compiler.runtime.native_kernel import Kernel
+from lucid.compiler.runtime.openblas import address, has_unpacked_gemm
 from lucid.support.caches import once
 from lucid.support.locks import new_lock
 
@@ -37,9 +35,8 @@ if TYPE_CHECKING:
 
 MAX_UNPACKED = 10**6  # the most multiplications (m n k) that OpenBLAS does without packing
 MIN_PACKED = 2**27  # multiplications from which packing pays
-UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
 CALL_NS = 100
-_opening, _loading = new_lock(), new_lock()
+_loading = new_lock()
 GEMV_TILE_BYTES = 1 << 18
 BYTES_PER_NS = 60.0
 FLOPS_PER_NS = {"f4": 90.0, "f8": 45.0}
@@ -223,75 +220,6 @@ def scalar(builder: Builder, value: object, dtype: DTypeLike = np.int32) -> int:
 def character(builder: Builder, value: str) -> int:
     """Return the address of a character, such as the uplo of dpotrf."""
     return builder.constant(np.frombuffer(value.encode(), np.uint8))
-
-
-@once
-def address(name: str) -> Address:
-    """Return the address of a Fortran routine of BLAS or LAPACK (32-bit integers)."""
-    library = _library()
-    if library is None:
-        return _capsule_address(name)
-    for symbol in (f"scipy_{name}_", f"{name}_"):
-        with contextlib.suppress(AttributeError):
-            found = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value or 0
-            return Address(found, "routine", name)
-    return _capsule_address(name)
-
-
-@once
-def has_unpacked_gemm() -> bool:
-    """True if this BLAS multiplies small matrices without packing them first."""
-    library = _library()
-    if library is None:
-        return False
-    get_name = library.scipy_openblas_get_corename
-    get_name.restype = ctypes.c_char_p
-    return get_name().decode() in UNPACKED_CORES
-
-
-@once
-def _library() -> ctypes.CDLL | None:
-    """The OpenBLAS in SciPy's wheels, set to one thread; None if SciPy uses another BLAS."""
-    from glob import glob
-    from importlib.util import find_spec
-
-    spec = find_spec("scipy")
-    origin = spec.origin if spec and spec.origin else ""
-    folder = os.path.join(os.path.dirname(os.path.dirname(origin)), "scipy.libs")
-    found = sorted(glob(os.path.join(folder, "libscipy_openblas-*.so")))
-    if not found:
-        return None
-    with _one_thread_in_environment():
-        library = ctypes.CDLL(found[0])
-    library.scipy_openblas_set_num_threads(1)
-    return library
-
-
-@contextlib.contextmanager
-def _one_thread_in_environment() -> Iterator[None]:
-    """Set while the library is opened, so that it never starts threads of its own."""
-    with _opening:  # threads that open it together would restore each other's value
-        before = os.environ.get("OPENBLAS_NUM_THREADS")
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        try:
-            yield
-        finally:
-            del os.environ["OPENBLAS_NUM_THREADS"]
-            if before is not None:
-                os.environ["OPENBLAS_NUM_THREADS"] = before
-
-
-def _capsule_address(name: str) -> Address:
-    from scipy.linalg import cython_blas, cython_lapack
-
-    table: dict[str, Any] = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
-    capsule = table[name]
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return Address(get_pointer(capsule, get_name(capsule)), "routine", name)
 
 
 def _bits(code: str, value: float) -> int:

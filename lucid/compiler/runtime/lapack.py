@@ -17,7 +17,7 @@ import numpy as np
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import Ref, chunk_length
 from lucid.compiler.plan.plan import Builder
-from lucid.compiler.runtime import blas
+from lucid.compiler.runtime import blas, openblas
 from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.types import Type
 from lucid.support.caches import memoize
@@ -93,7 +93,7 @@ class LapackWork:
     def add(self, builder: Builder, kernels: dict[Any, Any]) -> None:
         workspaces = iter(self.workspaces)
         operands = [self.operand(builder, argument, workspaces) for argument in self.args]
-        table: list[Any] = [blas.address(self.routine), self.grain]
+        table: list[Any] = [openblas.address(self.routine), self.grain]
         table += [word for operand in operands for word in operand]
         kernel = kernels[self.kernel.key]
         builder.call(kernel, table, self.batch, self.cost, self.grain, label=self.label)
@@ -183,5 +183,5 @@ def query_workspace(routine: str, dtype: str, args: tuple[str | int, ...], after
     everything = [*given, answer, np.array(-1, np.int32), *arrays]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in everything]
     types = [ctypes.c_void_p] * len(pointers) + [ctypes.c_size_t] * 4
-    ctypes.CFUNCTYPE(None, *types)(blas.address(routine))(*pointers, 1, 1, 1, 1)
+    ctypes.CFUNCTYPE(None, *types)(openblas.address(routine))(*pointers, 1, 1, 1, 1)
     return int(answer[0].real) + 1

@@ -185,10 +185,12 @@ def times(t: Any, partial: Any) -> Any:
 
 def conjugate(partial: Any) -> Any:
     """Return the conjugate of a tensor or a Python number."""
-    from lucid.ops.elementwise.complexes import conj
-
     if isinstance(partial, (int, float, complex)):
         return partial.conjugate()
+    if partial.dtype.kind != "c":
+        return partial
+    from lucid.ops.elementwise.complexes import conj
+
     return conj(partial)
 
 

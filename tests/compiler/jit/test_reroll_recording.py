@@ -7,6 +7,7 @@ import pytest
 
 import lucid
 from lucid import nn
+from lucid.compiler.passes import loops
 from lucid.compiler.passes.loops import reroll as rerolling
 
 STEPS = 12
@@ -14,7 +15,7 @@ STEPS = 12
 
 @pytest.fixture(autouse=True)
 def short_loops_count(monkeypatch):
-    monkeypatch.setattr(rerolling, "MIN_EQUATIONS", 20)
+    monkeypatch.setattr(loops, "MIN_EQUATIONS", 20)
     monkeypatch.setattr(rerolling, "MIN_STEPS", 6)
 
 

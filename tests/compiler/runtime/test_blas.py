@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lucid.compiler.plan.plan import Builder
-from lucid.compiler.runtime import blas
+from lucid.compiler.runtime import blas, openblas
 
 SIZES = [
     (1, 1, 1),
@@ -160,19 +160,19 @@ def test_lapack_routines_run_over_a_batch(threads):
 
 
 def test_scipy_capsules_serve_where_the_library_is_not_found(monkeypatch):
-    monkeypatch.setattr(blas, "_library", lambda: None)
-    blas.address.cache_clear()
+    monkeypatch.setattr(openblas, "library", lambda: None)
+    openblas.address.cache_clear()
     try:
         product = blas.Product(np.dtype(np.float64), 3, 4, 5)
         plan = gemm_plan(product, (3, 5), (5, 4), (3, 4))
     finally:
-        blas.address.cache_clear()
+        openblas.address.cache_clear()
     a, b = matrices(np.random.default_rng(0), np.float64, [(3, 5), (5, 4)])
     np.testing.assert_allclose(plan(a, b)[0], a @ b, rtol=1e-13)
 
 
 def test_the_environment_is_left_as_it_was():
     before = dict(os.environ)
-    with blas._one_thread_in_environment():
+    with openblas._one_thread_in_environment():
         pass
     assert dict(os.environ) == before

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from lucid.compiler.passes import loops
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
@@ -33,7 +34,6 @@ from lucid.ops.shape.creation import Full
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose
 from lucid.tape.recording.pending import may_fail
 
-MIN_EQUATIONS = 2000  # of a loop: fewer compile quickly as they are
 MIN_STEPS = 16
 MAX_LOOPS = 32  # in one Graph, with those that turn out to be none
 CANDIDATES = 8  # periods that are tried
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        return self.steps >= MIN_STEPS and self.steps * self.period >= MIN_EQUATIONS
+        return self.steps >= MIN_STEPS and self.steps * self.period >= loops.MIN_EQUATIONS
 
     def steps_in(self, steps: range) -> Run:
         """Return some of the steps."""
@@ -69,7 +69,7 @@ class Mismatch(Exception):
 
 def reroll(graph: Graph) -> Graph:
     """Replace sequences of equal steps by Scans."""
-    if len(graph.equations) < MIN_EQUATIONS:
+    if len(graph.equations) < loops.MIN_EQUATIONS:
         return graph
     tokens = tokens_of(graph.equations)
     before = graph

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lucid
+from lucid.compiler.passes import loops
 from lucid.compiler.passes.loops import reroll as rerolling
 from lucid.compiler.passes.loops.reroll import reroll
 from lucid.ir import Type, parse, trace, verify
@@ -13,7 +14,7 @@ from lucid.ir import Type, parse, trace, verify
 
 @pytest.fixture(autouse=True)
 def short_loops_count(monkeypatch):
-    monkeypatch.setattr(rerolling, "MIN_EQUATIONS", 8)
+    monkeypatch.setattr(loops, "MIN_EQUATIONS", 8)
     monkeypatch.setattr(rerolling, "MIN_STEPS", 4)
 
 
@@ -83,7 +84,7 @@ def test_exponents_that_change_from_step_to_step_are_left_alone():
 
 
 def test_short_graphs_are_left_alone(monkeypatch):
-    monkeypatch.setattr(rerolling, "MIN_EQUATIONS", 100)
+    monkeypatch.setattr(loops, "MIN_EQUATIONS", 100)
     graph = parse("""graph f(x: f32[3]):
     %0: f32[3] = sin x
     %1: f32[3] = sin %0
