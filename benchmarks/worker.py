@@ -1,28 +1,30 @@
 """One library on one workload, in a process of its own that `run.py` talks to, a line at a time.
 
-    python benchmarks/worker.py WORKLOAD SYSTEM
+    python benchmarks/worker.py WORKLOAD SYSTEM DATA
 
-It prints `first` after its first step, then obeys: `check FILE` saves the results of a few steps,
-`time SECONDS` answers with the microseconds of a step, `cost` with the operations and bytes of the
-programs that one step of Lucid runs, `end` with the peak of its memory in MB.
+It imports little besides the library, whose start is timed; DATA is a pickle of the workload's
+arrays. It prints `first` after its first step, then obeys: `check FILE` saves the results of a few
+steps, `time SECONDS` answers with the microseconds of a step, `cost` with the operations and bytes
+of the programs that one step of Lucid runs, `end` with the peak of its memory in MB.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import os
+import pickle
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-SEED, CHECKED_STEPS, WARM_CALLS = 1, 3, 30
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECKED_STEPS, WARM_CALLS = 3, 30
 
 
 def answer(**facts: Any) -> None:
+    import json
+
     sys.__stdout__.write(json.dumps(facts) + "\n")
     sys.__stdout__.flush()
 
@@ -30,8 +32,8 @@ def answer(**facts: Any) -> None:
 def peak_megabytes() -> float:
     """The most memory this process has had, without what its parent had before it was started."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+        with open("/proc/self/status", encoding="utf-8") as lines:
+            return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     except OSError:
         import resource
 
@@ -95,18 +97,16 @@ def obey(step: Callable[[], Any], result: Callable[[], list[Any]]) -> None:
 
 
 def main() -> None:
-    import numpy as np
-
-    name, system = sys.argv[1:]
+    name, system, file = sys.argv[1:]
     sys.stdout = sys.stderr  # the answers have the standard output for themselves
     if system.startswith("lucid"):
-        sys.path.insert(0, str(HERE.parent))
+        sys.path.insert(0, os.path.dirname(HERE))
     from workloads import FIRST_RESULTS, WORKLOADS
 
     workload = next(w for w in [*WORKLOADS, *FIRST_RESULTS] if w.name == name)
     try:
-        systems, data = workload.load()
-        step, result = systems[system](data(np.random.default_rng(SEED)))
+        with open(file, "rb") as data:
+            step, result = workload.load()[0][system](pickle.load(data))
         step()
         result()
     except Exception as error:
@@ -114,7 +114,8 @@ def main() -> None:
         if os.environ.get("BENCH_TRACEBACK"):
             raise
         return
-    answer(first=True)
+    sys.__stdout__.write('{"first": true}\n')  # without importing json
+    sys.__stdout__.flush()
     obey(step, result)
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """A row of the table.
 
     module      the module in this folder that holds it
