@@ -17,10 +17,10 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
 from lucid.ops.elementwise.conditional import where
-from lucid.ops.index.subscript import getitem, setitem
 from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
 from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import ancestors
@@ -51,6 +51,8 @@ from lucid.tape.writes import (
     shared_elements_error,
 )
 from lucid.tensors.mutation import RANK, assign
+
+subscript: Any = LazyModule("lucid.ops.index.subscript")
 
 
 def in_place(
@@ -191,7 +193,7 @@ def set_item(x: Any, index: Any, value: Any) -> None:
     if isinstance(value, Traced) and is_same_view(x, index, value):
         return
     if x.origin is not None and has_shared_elements(x):
-        part = getitem(x, index)
+        part = subscript.getitem(x, index)
         if part.origin is None:
             facts = "several elements of this view are in the same memory, and an index tensor"
             raise GraphError(f"setitem: {facts} may select some of them; clone() it")
@@ -200,7 +202,7 @@ def set_item(x: Any, index: Any, value: Any) -> None:
         set_item(part, ..., value)
     elif not _set_item_with_numpy(x, index, value):
         check_integer_range(x, value)
-        new = setitem(x, index, value)
+        new = subscript.setitem(x, index, value)
         assign(x, bind(COPY, new) if new is x or new is value else new, "setitem")
 
 

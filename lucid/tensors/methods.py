@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lucid.ops.elementwise import conditional
-from lucid.ops.index import subscript
 from lucid.ops.shape import copying, shaping
 from lucid.public import index
 from lucid.public.lazy import Home, LazyModule, homes, load
@@ -59,6 +58,8 @@ else:
 
     doc = "The methods that `@public` declares, imported when they are first used."
     declared = {"__doc__": doc, "__slots__": ()}
+    getitem = ("lucid.ops.index.subscript", "getitem")
+    declared["__getitem__"] = LazyMethod("__getitem__", getitem, "call")
     for way, table in {"call": index.NAMES["Tensor"], **index.INPLACE}.items():
         declared |= {name: LazyMethod(name, home, way) for name, home in homes(table).items()}
     DeclaredMethods = type("DeclaredMethods", (Traced,), declared)
@@ -72,8 +73,6 @@ class Methods(DeclaredMethods, InPlaceOperators, Attributes, Casts):
     if TYPE_CHECKING:
 
         def __getitem__(self, index: Any) -> Tensor: ...
-    else:
-        __getitem__ = subscript.getitem
 
     def where(self, condition: Any, other: Any) -> Tensor:
         """Return this tensor where `condition` is True, and `other` elsewhere."""
