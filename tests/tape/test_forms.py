@@ -383,3 +383,62 @@ def test_every_place_that_makes_a_tensor_or_a_node_fills_all_of_its_slots():
     assert len([kind for _, kind, _ in places if kind == "node"]) >= 3
     for place, kind, attributes in places:
         assert slots[kind] <= attributes, f"{place} leaves {slots[kind] - attributes} unset"
+
+
+# The line that an operation is recorded with
+
+
+CALLS = {
+    "x + x": lambda x: x + x,
+    "x * 2": lambda x: x * 2.0,
+    "-x": lambda x: -x,
+    "exp": lambda x: lucid.exp(x),
+    "x.exp()": lambda x: x.exp(),
+    "relu": lambda x: lucid.relu(x),
+    "x.relu()": lambda x: x.relu(),
+    "mul": lambda x: lucid.mul(x, x),
+    "x.mul(x)": lambda x: x.mul(x),
+    "maximum": lambda x: x.maximum(x),
+    "pow": lambda x: lucid.pow(x, 2.0),
+    "softmax": lambda x: lucid.softmax(x, 0),
+    "x.softmax()": lambda x: x.softmax(0),
+    "gelu": lambda x: lucid.nn.functional.gelu(x),
+    "linear": lambda x: lucid.nn.functional.linear(x, x),
+    "sum": lambda x: lucid.sum(x),
+    "x.sum()": lambda x: x.sum(),
+    "x.sum(0)": lambda x: x.sum(0),
+    "x.amax(0)": lambda x: x.amax(0),
+    "x.max(0)": lambda x: x.max(0)[0],
+    "median": lambda x: x.median(0)[0],
+    "mean": lambda x: x.mean(1),
+    "var": lambda x: x.var(),
+    "logsumexp": lambda x: x.logsumexp(0),
+    "cumsum": lambda x: x.cumsum(0),
+    "clamp": lambda x: x.clamp(0.0, 1.0),
+    "reshape": lambda x: x.reshape(-1),
+    "x.T": lambda x: x.T,
+    "t": lambda x: lucid.t(x),
+    "mT": lambda x: x.mT,
+    "transpose": lambda x: lucid.transpose(x, 0, 1),
+    "x.transpose()": lambda x: x.transpose(0, 1),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "unsqueeze": lambda x: x.unsqueeze(0),
+    "x[0]": lambda x: x[0],
+    "x[1:]": lambda x: x[1:],
+    "x[index]": lambda x: x[lucid.tensor([0])],
+    "stack": lambda x: lucid.stack([x, x]),
+    "cat": lambda x: lucid.cat([x, x]),
+    "hstack": lambda x: lucid.hstack([x, x]),
+    "split": lambda x: x.split(1)[1],
+    "chunk": lambda x: lucid.chunk(x, 2)[1],
+    "matmul": lambda x: x @ x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operation_is_recorded_with_the_line_of_its_caller(name):
+    f = CALLS[name]
+    x = lucid.tensor(np.eye(2, dtype="float32"), requires_grad=True)
+    for _ in range(6):  # the later calls of some are Regions
+        y = (lambda: f(x))()
+        assert as_source(y.node.source).code is f.__code__

@@ -56,7 +56,7 @@ def unary(op: Elementwise, x: Any) -> Any:
         return bind(op, x)
     if value.dtype.kind not in op.accepts:
         infer(op, (x.type,))
-    return bind_one(op, x)
+    return bind_one(op, x, 3)
 
 
 def floating(op: Elementwise, x: Any) -> Any:
@@ -68,7 +68,7 @@ def floating(op: Elementwise, x: Any) -> Any:
                 return found
         value = x.raw
         if value is not None and value.dtype.kind == "f" and "f" in op.accepts:
-            return bind_one(op, x)
+            return bind_one(op, x, 3)
     if not isinstance(x, Traced):
         x = as_tensor(x)
     if x.dtype.kind not in "fc":
@@ -82,7 +82,7 @@ def binary(op: Elementwise, x: Any, y: Any) -> Any:
         dtype = x.raw.dtype
         if isinstance(y, Traced):
             if y.raw is not None and y.raw.dtype is dtype and dtype.kind in op.accepts:
-                return bind_pair(op, x, y)
+                return bind_pair(op, x, y, 3)
         elif (y.__class__ is float or y.__class__ is int) and dtype.kind == "f" in op.accepts:
             found = cached_scalar(y, dtype)
             if found is not None:

@@ -100,7 +100,7 @@ def take_one(x: Any, indices: Any, axis: int, keep: bool) -> Selected:
     """Take one element along `axis` for every index in `indices`, which lacks that axis."""
     if not keep:
         take = axis_op(TakeOne, "take_one", len(x.shape), axis, None)
-        return Selected(bind_pair(take, x, indices), indices)
+        return Selected(bind_pair(take, x, indices, 3), indices)
     kept = bind(Reshape(keepdims_shape(x.shape, (axis,))), indices)
     return Selected(take_along(x, kept, axis), kept)
 

@@ -169,7 +169,7 @@ def _softmax(op: type[SoftmaxBase], x: Any, dim: Any, axis: Any, dtype: Any) -> 
     if dim is None and axis is None:
         raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1")
     if (value := x.raw) is not None and value.dtype.kind == "f":
-        return bind_reduction(reduction_op(op, op.name, len(value.shape), dim, axis), x)
+        return bind_reduction(reduction_op(op, op.name, len(value.shape), dim, axis), x, 4)
     if x.dtype.kind == "c":
         raise DTypeError(f"{op.name}: operand of dtype {x.dtype}; it takes floating dtypes")
-    return bind_reduction(reduction_op(op, op.name, len(x.shape), dim, axis), x)
+    return bind_reduction(reduction_op(op, op.name, len(x.shape), dim, axis), x, 4)

@@ -204,7 +204,7 @@ def extremum_along(name: str, op: type[Any], x: Any, dim: Any, keep: bool) -> Se
     choose = axis_op(op, name, ndim, dim, None)
     row = x if ndim else x.reshape(1)
     keep = keep is not False and flag(name, "keepdim", keep)
-    found = take_one(row, bind_reduction(choose, row), choose.axis, keep)
+    found = take_one(row, bind_reduction(choose, row, 4), choose.axis, keep)
     return found if ndim else Selected(*[part.reshape(()) for part in found])
 
 

@@ -221,7 +221,7 @@ def reduce(
 ) -> Any:
     """Bind the primitive `op` over the axes given by `dim` or `axis`."""
     reduction = reduction_op(op, name, len(x.shape), dim, axis)
-    y = bind_reduction(reduction, x)
+    y = bind_reduction(reduction, x, 4)
     keep = keepdim if keepdims is None else keepdims
     if keep is False or not flag(name, "keepdim", keep):
         return y
@@ -233,7 +233,7 @@ def restore_axes(y: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return bind_view(Reshape(keepdims_shape(x.shape, axes)), y)
 
 
-def bind_reduction(op: Primitive, x: Any) -> Any:
+def bind_reduction(op: Primitive, x: Any, depth: int = 3) -> Any:
     """`bind_checked`, with a fast path for values that need no check."""
     if followers and (follower := followers.get(get_ident())) is not None:
         found = follower.quick(op, ONE, x)
@@ -241,7 +241,7 @@ def bind_reduction(op: Primitive, x: Any) -> Any:
             return found
     value = x.raw
     if value is not None and value.dtype.kind != "c" and 0 not in value.shape:
-        return bind_one(op, x)
+        return bind_one(op, x, depth)
     return bind_checked(op, x)
 
 

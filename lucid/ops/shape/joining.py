@@ -80,7 +80,7 @@ def cat(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
         remedy = "use stack, and pass several tensors as one list: cat([x, y])"
         raise ShapeError(f"cat: a 0-d tensor has no axis to join along; {remedy}")
     op = axis_op(Concatenate, "cat", ndim, dim, axis, 0)
-    return bind_pair(op, *xs) if len(xs) == 2 else bind(op, *xs)
+    return bind_pair(op, xs[0], xs[1], 3) if len(xs) == 2 else bind(op, *xs)
 
 
 @public_function()
@@ -106,7 +106,7 @@ def stack(tensors: Any, dim: Any = None, *, axis: Any = None) -> Any:
         if (x.shape if x.raw is None else x.raw.shape) != shape:
             raise ShapeError(f"stack: shapes {shape} and {x.shape} differ")
     op = axis_op(Stack, "stack", len(shape) + 1, dim, axis, 0)
-    return bind_pair(op, *xs) if len(xs) == 2 else bind(op, *xs)
+    return bind_pair(op, xs[0], xs[1], 3) if len(xs) == 2 else bind(op, *xs)
 
 
 @public_function()
@@ -163,7 +163,7 @@ def split(
     n = shape[at]
     if split_size_or_sections.__class__ is int and split_size is None:
         ops = split_ops(shape, at, split_size_or_sections)
-        return tuple([bind_view(op, x) for op in ops])
+        return tuple([bind_view(op, x, 3) for op in ops])
     names = ("split_size_or_sections", split_size_or_sections), ("split_size", split_size)
     parts = resolve_alias("split", *names)
     if isinstance(parts, (list, tuple)):
@@ -171,7 +171,7 @@ def split(
         if sum(sizes) != n or min(sizes, default=0) < 0:
             raise ShapeError(f"split: sections {sizes} do not add up to size {n} of axis {at}")
         return slices_of_sizes(x, at, sizes)
-    return tuple([bind_view(op, x) for op in split_ops(shape, at, operator.index(parts))])
+    return tuple([bind_view(op, x, 3) for op in split_ops(shape, at, operator.index(parts))])
 
 
 @memoize(maxsize=4096)
