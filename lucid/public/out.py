@@ -73,14 +73,10 @@ def accepts_out(function: Callable[..., Any], package: str, name: str) -> Callab
     at = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_KEYWORD), len(parameters))
     parameters.insert(at, out)
 
-    def general(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        return result if out is None else store(function.__name__, result, out)
-
     is_plain = not hasattr(function, "__wrapped__") and all(
         p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in signature.parameters.values()
     )
-    call: Any = with_parameters(function, signature) if is_plain else general
+    call: Any = with_parameters(function, signature) if is_plain else general(function)
     functools.update_wrapper(call, function)
     call.__module__, call.__qualname__ = package, name  # where a pickle finds it
     call.__signature__ = signature.replace(parameters=parameters)
@@ -88,8 +84,36 @@ def accepts_out(function: Callable[..., Any], package: str, name: str) -> Callab
     return call
 
 
+def general(function: Any) -> Any:
+    """Return a function of any parameters with the keyword `out`.
+
+    It does what `clear_errors` does too, if that is the outermost wrapper of the function: one
+    wrapper costs 0.1 µs less than two, and 0.2 less where the user's line is recorded.
+    """
+    pair: Any = getattr(function, "clear_errors", (None, None))
+    inner, clear_error = pair
+    if inner is None or function.__wrapped__ is not inner:
+
+        def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            return result if out is None else store(function.__name__, result, out)
+
+        return call
+
+    def clear_call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        try:
+            result = inner(*args, **kwargs) if kwargs else inner(*args)
+        except Exception as error:
+            if (clear := clear_error(inner, args, kwargs, error)) is error:
+                raise
+            raise clear from clear.__cause__
+        return result if out is None else store(inner.__name__, result, out)
+
+    return clear_call
+
+
 def with_parameters(function: Any, signature: inspect.Signature) -> Any:
-    """Return `general` with the parameters of the function in place of *args and **kwargs."""
+    """`general` with the parameters of the function in place of *args and **kwargs."""
     heads, given, space = [], [], {"function": function, "store": store}
     keyword_only = False
     for i, p in enumerate(signature.parameters.values()):

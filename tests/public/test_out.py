@@ -10,7 +10,8 @@ import pytest
 
 import lucid
 from lucid.errors import ArgumentError, DTypeError, ShapeError
-from lucid.public.out import ACCEPTS_OUT
+from lucid.ops.core.arguments import aliases, clear_errors
+from lucid.public.out import ACCEPTS_OUT, accepts_out
 
 X = lucid.tensor([3.0, 1.0, 2.0])
 
@@ -63,3 +64,29 @@ def test_the_write_is_recorded_with_and_without_jit():
     doubled = lucid.jit(lambda x: lucid.add(x, x, out=lucid.empty(3)))
     for n in (1.0, 2.0, 3.0):
         assert doubled(n * X).tolist() == (2 * n * X).tolist()
+
+
+def test_a_wrapper_around_clear_errors_is_not_left_out():
+    @aliases(dim="axis")
+    @clear_errors
+    def f(x, dim=None):
+        return lucid.tensor([float(x[dim])])
+
+    call = accepts_out(f, "tests", "f")
+    assert call([1, 2], axis=1, out=lucid.empty(1)).tolist() == [2.0]
+    with pytest.raises(ArgumentError, match=r"^f\(dim=1\): .*missing 1 required") as info:
+        call(axis=1)
+    assert isinstance(info.value.__cause__, TypeError)
+
+
+def test_one_wrapper_gives_clear_errors_and_out():
+    @clear_errors
+    def f(x, dim=None):
+        return lucid.tensor([float(x[dim])])
+
+    call = accepts_out(f, "tests", "f")
+    assert call([1, 2], 1, out=lucid.empty(1)).tolist() == [2.0]
+    with pytest.raises(ArgumentError, match=r"^f\(\): .*missing 1 required") as info:
+        call()
+    assert isinstance(info.value.__cause__, TypeError)
+    assert [entry.name for entry in info.traceback][1:] == ["clear_call"]

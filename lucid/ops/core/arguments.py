@@ -33,28 +33,36 @@ ARGUMENT_EXCEPTIONS = (
 def clear_errors(function: F) -> F:
     """Raise an ArgumentError with the name and the arguments where `function` is misused."""
 
-    help_name = public_name(function)
-
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
-        except TensorForNumberError as error:
-            raise name_parameter(function, args, kwargs, error) from None
-        except LucidError:
-            raise
-        except MemoryError as error:
-            if is_users_error(error):
+            return function(*args, **kwargs) if kwargs else function(*args)
+        except Exception as error:
+            if (clear := clear_error(function, args, kwargs, error)) is error:
                 raise
-            shown = format_call(function, args, kwargs)
-            raise OutOfMemoryError(f"{shown}: {error}") from error
-        except ARGUMENT_EXCEPTIONS as error:
-            if is_users_error(error):
-                raise
-            shown = format_call(function, args, kwargs)
-            raise ArgumentError(f"{shown}: {error}; see help({help_name})") from error
+            raise clear from clear.__cause__
 
+    call.clear_errors = function, clear_error  # type: ignore[attr-defined]  # see public.out
     return call  # type: ignore[return-value]
+
+
+def clear_error(
+    function: Callable[..., Any], args: Any, kwargs: dict[str, Any], error: Exception
+) -> Exception:
+    """Return what to raise for an error in a public function: the same if that is clear."""
+    clear: Exception = error
+    if isinstance(error, TensorForNumberError):
+        clear = name_parameter(function, args, kwargs, error)
+    elif isinstance(error, LucidError) or is_users_error(error):
+        return error
+    elif isinstance(error, MemoryError):
+        clear = OutOfMemoryError(f"{format_call(function, args, kwargs)}: {error}")
+        clear.__cause__ = error
+    elif isinstance(error, ARGUMENT_EXCEPTIONS):
+        facts = f"{format_call(function, args, kwargs)}: {error}"
+        clear = ArgumentError(f"{facts}; see help({public_name(function)})")
+        clear.__cause__ = error
+    return clear
 
 
 def public_function(*namespaces: str, **options: Any) -> Callable[[F], F]:
