@@ -23,13 +23,14 @@ from lucid.ir.interpret import Program
 from lucid.ir.primitive import HEAVY, Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.constant_key import constant_key, value_key
-from lucid.ops.core.promote import get_default_dtype
+from lucid.ops.core.promote import Default
 from lucid.ops.higher_order.call import Call
 from lucid.ops.higher_order.custom_derivative import apply_derivative
 from lucid.ops.higher_order.expected_call import follow_call, is_constant, learn_call
 from lucid.support.caches import cached_property, new_cache
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut
+from lucid.tape.fast_bind import bind_one, bind_pair
 from lucid.tape.modes import current, local
 from lucid.tape.node import TRACE, Trace, Traced, followers, leaf, wrap
 from lucid.tape.recording.trace import replay
@@ -106,7 +107,7 @@ def compile_when_hot(function: F) -> F:
             y = follow_call(follower, call, args, kwargs)
             if y is not None:
                 return y
-        tensors, parts = [], [get_default_dtype(), *kwargs]
+        tensors, parts = [], [Default.floating, *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(x, Traced):
                 value, node = x.raw, x.node
@@ -133,12 +134,20 @@ def compile_when_hot(function: F) -> F:
                 if found is None:
                     return function(*args, **kwargs)
             regions[key] = found
+        region, constants = found
+        if constants:
+            tensors += constants
         try:
-            y = bind(found.region, *tensors, *found.constants)
+            if followers or not region.is_region or not 1 <= len(tensors) <= 2:
+                y = bind(region, *tensors)
+            elif len(tensors) == 1:
+                return bind_one(region, tensors[0])
+            else:
+                return bind_pair(region, tensors[0], tensors[1])
         except LucidError:
             return function(*args, **kwargs)  # its error message is more specific
         if followers:
-            learn_call(call, args, kwargs, found.constants, y)
+            learn_call(call, args, kwargs, constants, y)
         return y
 
     return call  # type: ignore[return-value]
