@@ -20,6 +20,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.public.declare import public
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
+from lucid.tape.node import Traced
 
 try:
     from numpy._core.umath import clip as _clip  # type: ignore[attr-defined]
@@ -184,7 +185,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise ArgumentError("where: give both input and other, or neither")
     x, y = operands(input, other)
-    return bind(WHERE, cast(as_tensor(condition), BOOL), x, y)
+    c = condition if isinstance(condition, Traced) else as_tensor(condition)
+    return bind(WHERE, c if c.dtype is BOOL else cast(c, BOOL), x, y)
 
 
 @public("lucid", "Tensor", inplace_function=True)
@@ -208,13 +210,16 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     >>> lucid.clamp(lucid.tensor([-3.0, 0.5, 3.0]), -1.0, 1.0)
     Tensor([-1. ,  0.5,  1. ])
     """
-    given = operands(input, *[x for x in (min, max) if x is not None])
+    if min is None and max is None:
+        raise ArgumentError("clamp: give min, max or both")
+    if min is None or max is None:
+        given = operands(input, max if min is None else min)
+    else:
+        given = operands(input, min, max)
     dtype = given[0].dtype
     if dtype.kind not in Clamp.accepts:
         raise dtype_error("clamp", dtype, "it takes integer and floating dtypes")
     if len(given) < 3:
-        if min is max:
-            raise ArgumentError("clamp: give min, max or both")
         low, high = _limits(dtype)
         given = [given[0], low, given[1]] if min is None else [*given, high]
     return bind(CLAMP, *given)

@@ -23,7 +23,7 @@ from lucid.ops.index.writing import ScatterSet, SliceSet
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose, broadcast_to
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
-from lucid.tape.fast_bind import bind_view
+from lucid.tape.fast_bind import bind_pair, bind_view
 from lucid.tape.node import TRACE, Traced, wrap
 
 
@@ -87,17 +87,20 @@ class ParsedIndex(NamedTuple):
 def getitem(x: Any, index: Any) -> Any:
     """Return `x[index]`, for every index that NumPy accepts."""
     kind = index.__class__
+    x = x if isinstance(x, Traced) else as_tensor(x)
+    value = x.raw
+    shape = x.shape if value is None else value.shape
     if kind is int:
-        return bind_view(select_operation(index, x.shape), x)
-    x = as_tensor(x)
-    key = basic_key(index if kind is tuple else (index,))
+        return bind_view(select_operation(index, shape), x)
+    key = slice_key(index) if kind is slice else basic_key(index if kind is tuple else (index,))
     if key is not None:
-        for op in view_operations(key, x.shape):
+        for op in view_operations(key, shape):
             x = bind_view(op, x)
         return x
-    if isinstance(index, Traced) and index.dtype.kind == "i" and index.shape and x.shape:
-        return bind(Gather((0,)), x, index)
-    basic, axes, indices, place = parse_index(x.shape, index)
+    value = None  # what follows may look whether anything else holds this array
+    if isinstance(index, Traced) and index.dtype.kind == "i" and index.shape and shape:
+        return bind_pair(_ROWS, x, index)
+    basic, axes, indices, place = parse_index(shape, index)
     view = basic.read(x)
     if not axes:
         return bind(Slice(basic.starts, basic.limits, basic.strides), x) if view is x else view
@@ -106,6 +109,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 _PLAIN = (int, type(None))
+_ROWS = Gather((0,))
 
 
 def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -114,15 +118,23 @@ def basic_key(items: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for item in items:
         kind = item.__class__
         if kind is slice:
-            a, b, c = item.start, item.stop, item.step
-            if not (a.__class__ in _PLAIN and b.__class__ in _PLAIN and c.__class__ in _PLAIN):
+            bounds = slice_key(item)
+            if bounds is None:
                 return None
-            key.append((a, b, c))
+            key += bounds
         elif kind is int or item is None or item is Ellipsis:
             key.append(item)
         else:
             return None
     return tuple(key)
+
+
+def slice_key(item: slice) -> tuple[Any, ...] | None:
+    """`basic_key` of one slice."""
+    a, b, c = item.start, item.stop, item.step
+    if a.__class__ in _PLAIN and b.__class__ in _PLAIN and c.__class__ in _PLAIN:
+        return ((a, b, c),)
+    return None
 
 
 @memoize(maxsize=4096)

@@ -419,7 +419,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     try:
-        op = reshape_op(x.shape, *sizes)
+        op = reshape_op(x.shape if x.raw is None else x.raw.shape, *sizes)
     except TypeError:  # an unhashable argument is not a size
         raise ShapeError(f"reshape: {sizes} is not a shape: sizes must be integers") from None
     return bind_view(op, x)

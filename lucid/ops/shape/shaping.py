@@ -39,7 +39,7 @@ from lucid.tape.node import Traced
 
 
 def swap_axes(name: str, x: Any, a: Any, b: Any) -> Any:
-    return bind_view(_swap_axes_op(name, len(x.shape), a, b), x)
+    return bind_view(_swap_axes_op(name, len(x.shape), a, b), x, 3)
 
 
 @memoize(maxsize=1024)
@@ -61,7 +61,8 @@ def transpose(input: Any, dim0: Any = None, dim1: Any = None, *, axes: Any = Non
     """
     x: Any = input if isinstance(input, Traced) else as_tensor(input)
     if dim1 is not None:
-        return bind_view(_swap_axes_op("transpose", len(x.shape), dim0, dim1), x)
+        ndim = len(x.shape if x.raw is None else x.raw.shape)
+        return bind_view(_swap_axes_op("transpose", ndim, dim0, dim1), x, 3)
     order = resolve_alias("transpose", ("dim0", dim0), ("axes", axes))
     order = (
         range(x.ndim)[::-1]
@@ -88,7 +89,7 @@ def swapdims(input: Any, dim0: int, dim1: int) -> Any:
 def T(x: Any) -> Any:
     """Return `x` with its axes in reverse order."""
     x = x if isinstance(x, Traced) else as_tensor(x)
-    return bind_view(_REVERSE[len(x.shape)], x)
+    return bind_view(_REVERSE[len(x.shape if x.raw is None else x.raw.shape)], x, 3)
 
 
 _REVERSE = [Transpose(tuple(range(ndim))[::-1]) for ndim in range(65)]
@@ -157,8 +158,8 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """
     if axis is not None:
         dim = resolve_alias("unsqueeze", ("dim", dim), ("axis", axis))
-    if dim.__class__ is int and isinstance(input, Traced):
-        return bind_view(expand_dims_op("unsqueeze", input.shape, (dim,)), input)
+    if dim.__class__ is int and isinstance(input, Traced) and input.raw is not None:
+        return bind_view(expand_dims_op("unsqueeze", input.raw.shape, (dim,)), input)
     return _expand_dims("unsqueeze", input, dim)
 
 
