@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lucid.errors import GraphError, ShapeError
+from lucid.ops.core.apply import cached_scalar
 from lucid.ops.core.arguments import flag
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
@@ -27,6 +28,7 @@ from lucid.tape.cut import ancestors
 from lucid.tape.modes import current, local
 from lucid.tape.node import (
     GRAD,
+    TRACE,
     Node,
     Packed,
     Traced,
@@ -62,28 +64,32 @@ def in_place(
     name = name or function.__name__ + "_"
     fast = None if ufunc is None else quiet(ufunc, into=True)
     n_operands = -1 if ufunc is None else ufunc.nin - 1
+    takes_alpha = "alpha" in (getattr(function, "__kwdefaults__", None) or ()) and n_operands == 1
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if followers and args and has_pending() and _is_deferred(function, self, args, kwargs):
             return self
         if len(args) == n_operands and not kwargs:  # exactly what the ufunc takes
-            if n_operands and is_plain_write(self, args[0]):
+            if n_operands and (operand := plain_operand(self, args[0])) is not None:
                 try:
-                    fast(self.raw, args[0].raw)  # type: ignore[misc]
+                    fast(self.raw, operand)  # type: ignore[misc]
                     mark_written(self)
                     return self
                 except Exception:
                     pass  # the general path below raises the right error, also for read-only memory
             if _write_with_ufunc(fast, self, args, name):  # type: ignore[arg-type]
                 return self
+        elif takes_alpha and is_scaled(self, args, kwargs):
+            return method(self, arithmetic.multiply(args[0], kwargs["alpha"]))
         old = before_write(self)
         args = tuple([old if arg is self else arg for arg in args])
-        kwargs = {key: old if arg is self else arg for key, arg in kwargs.items()}
+        if kwargs:
+            kwargs = {key: old if arg is self else arg for key, arg in kwargs.items()}
         new = function(old, *args, **kwargs)
-        if new is old or any(new is arg for arg in (*args, *kwargs.values())):
+        if new is old or any([new is arg for arg in (*args, *kwargs.values())]):
             new = bind(COPY, new)
         save_overwritten(self, old, new)
-        return assign(self, new, name)
+        return self if store_plainly(self, new) else assign(self, new, name)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (
@@ -144,18 +150,55 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
     return True
 
 
-def is_plain_write(x: Any, other: Any) -> bool:
-    """True if `x` is not a view, `other` has its dtype, and the write is not recorded."""
-    if active_recorders or x.origin is not None or not isinstance(other, Traced):
-        return False
-    if x.raw is None or other.raw is None or other.raw.dtype is not x.raw.dtype:
-        return False
-    a, b = x.node, other.node
-    flags = (0 if a is None else a.flags) | (0 if b is None else b.flags)
+def plain_operand(x: Any, other: Any) -> np.ndarray | None:
+    """Return the array that NumPy may combine with that of `x`, or store in it.
+
+    None if `x` is a view, `other` is neither a tensor of its dtype nor a number for a floating one,
+    or the write is recorded.
+    """
+    value, node = x.raw, x.node
+    if active_recorders or value is None or x.origin is not None:
+        return None
+    flags = 0 if node is None else node.flags
+    if other.__class__ is float or other.__class__ is int:
+        found = cached_scalar(other, value.dtype) if value.dtype.kind == "f" else None
+        if found is None:
+            return None
+        operand = found[1]
+    elif isinstance(other, Traced):
+        operand = other.raw
+        if operand is None or operand.dtype is not value.dtype:
+            return None
+        if other.node is not None:
+            flags |= other.node.flags
+    else:
+        return None
     if followers and has_pending():
-        return False
+        return None
     modes = current()
-    return (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
+    is_unrecorded = (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
+    return operand if is_unrecorded else None
+
+
+def store_plainly(x: Any, other: Any) -> bool:
+    """Let NumPy copy a `plain_operand` that fits to the memory of `x`; False if it is none."""
+    operand = plain_operand(x, other)
+    if operand.__class__ is not np.ndarray or operand.shape not in ((), x.raw.shape):  # type: ignore[union-attr]
+        return False
+    try:
+        x.raw[...] = operand
+    except Exception:
+        return False
+    mark_written(x)
+    return True
+
+
+def is_scaled(x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True for `x.add_(y, alpha=2.0)`, which is `x.add_(2.0 * y)`."""
+    if len(args) != 1 or len(kwargs) != 1 or args[0] is x or not isinstance(args[0], Traced):
+        return False
+    alpha = kwargs.get("alpha")
+    return alpha.__class__ in (float, int) and alpha != 1
 
 
 def before_write(x: Any) -> Any:
@@ -164,7 +207,8 @@ def before_write(x: Any) -> Any:
         return x
     await_own_value(x)
     node = None
-    if flags_of(x) or is_recording():
+    flags = flags_of(x)
+    if flags & TRACE or (flags and current().grad) or is_recording():
         origin = note_read(node_of(x), x)
         node = Node(COPY, (origin,), origin.flags, None, origin.type, caller())
     return wrap(x.raw, node)
@@ -273,12 +317,16 @@ def _set_item_with_numpy(x: Any, index: Any, value: Any) -> bool:
 @public("Tensor")
 def copy_(x: Any, other: Any, non_blocking: bool = False) -> Any:
     """Overwrite `x` with the values of `other`, cast to its dtype and broadcast to its shape."""
+    if store_plainly(x, other):
+        return x
     return assign(x, bind(COPY, as_tensor(other, x.dtype)), "copy_")
 
 
 @public("lucid", "Tensor")
 def fill_(input: Any, value: Any) -> Any:
     """Overwrite every element of `input` with one number."""
+    if not isinstance(value, Traced) and store_plainly(input, value):
+        return input
     check_integer_range(input, value)
     value = as_tensor(value, input.dtype)
     if value.ndim:

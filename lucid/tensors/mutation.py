@@ -19,6 +19,9 @@ def assign(x: Any, new: Any, what: str) -> Any:
 
 def cast_and_expand(x: Any, new: Any, what: str) -> Any:
     """Return `new` cast to the dtype and expanded to the shape of `x`, or raise an error."""
+    a, b = x.raw, new.raw
+    if a is not None and b is not None and a.dtype is b.dtype and a.shape == b.shape:
+        return new
     if RANK[new.dtype.kind] > RANK[x.dtype.kind]:
         raise DTypeError(
             f"{what}: a result of dtype {new.dtype} cannot be stored in a tensor of dtype "

@@ -92,6 +92,8 @@ def binary(op: Elementwise, x: Any, y: Any) -> Any:
 
 def floating_binary(op: Elementwise, x: Any, y: Any) -> Any:
     """Apply `op` to two operands promoted to one floating dtype."""
+    if isinstance(x, Traced) and x.dtype.kind == "f":
+        return binary(op, x, y)
     return _bind_checked(op, operands(x, y, floating=True))
 
 

@@ -16,6 +16,7 @@ from lucid.ops.core.kinds import SCALE, Elementwise, Linear
 from lucid.ops.core.promote import as_tensor, cast, promote
 from lucid.public.declare import public
 from lucid.tape.bind import bind
+from lucid.tape.node import Traced
 
 NUMERIC = "iufc"
 ANY = "biufc"
@@ -170,7 +171,10 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 @public("lucid", "Tensor", aliases=("sub",), inplace="ufunc", numpy="subtract")
 def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`, elementwise with broadcasting."""
-    x, other = promote(input, other if is_one(alpha) else multiply(other, alpha))
+    other = other if is_one(alpha) else multiply(other, alpha)
+    if isinstance(input, Traced) and input.dtype.kind != "b":
+        return binary(SUB, input, other)
+    x, other = promote(input, other)
     if x.dtype.kind == "b":
         raise DTypeError(
             "sub: subtracting booleans is not defined; "
@@ -196,10 +200,11 @@ def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     >>> lucid.divide(x, 2), lucid.divide(x, 2, rounding_mode="trunc")
     (Tensor([ 3.5, -3.5]), Tensor([ 3, -3]))
     """
-    from lucid.ops.elementwise import rounding
-
     if rounding_mode is None:
         return floating_binary(DIV, input, other)
+
+    from lucid.ops.elementwise import rounding
+
     if rounding_mode == "floor":
         return rounding.floor_divide(input, other)
     if rounding_mode != "trunc":
