@@ -88,10 +88,13 @@ def backward(
         and inputs is None
         and current().no_observers
     )
-    if plain and not GradientPass.registered and backward_plain(roots[0]):
-        return
+    cut = None
+    if plain and not GradientPass.registered:
+        done, cut = backward_plain(roots[0])
+        if done:
+            return
     with gradient_pass():
-        pull_back(roots, grad_tensors, retain_graph, create_graph, inputs, keep_grad)
+        pull_back(roots, grad_tensors, retain_graph, create_graph, inputs, keep_grad, cut)
 
 
 def pull_back(
@@ -101,8 +104,9 @@ def pull_back(
     create_graph: bool,
     inputs: Any,
     keep_grad: bool,
+    cut: Cut | None,
 ) -> None:
-    """`backward` in every case."""
+    """`backward` in every case; `cut` is that of the tape if it is known."""
     create_graph = flag("backward", "create_graph", create_graph)
     keep_grad = flag("backward", "keep_grad", keep_grad)
     if retain_graph is not None:
@@ -114,7 +118,7 @@ def pull_back(
         seed_for(root, g) for root, g in zip(roots, as_seeds(grad_tensors, len(roots)), strict=True)
     ]
     if inputs is None:
-        cut = find_cut(nodes)
+        cut = find_cut(nodes) if cut is None else cut
     else:
         targets = as_list(inputs)
         if not targets:
@@ -129,21 +133,22 @@ def pull_back(
     store_gradients(starts, grads, create_graph, inputs is None, given)
 
 
-def backward_plain(root: Any) -> bool:
-    """`backward` from one number, unrolled for a tape that nothing watches; False for others.
+def backward_plain(root: Any) -> tuple[bool, Cut | None]:
+    """`backward` from one number, unrolled for a tape that nothing watches.
 
-    Nothing but the values differs from step to step: the derivative of the Cut is at hand.
+    Nothing but the values differs from step to step: the derivative of the Cut is at hand. Return
+    whether it is done, and the Cut if not.
     """
     if not is_tracked(root) or root.shape != () or root.node.flags & TRACE:
-        return False
+        return False, None
     if followers and backward_followed(root):
-        return True
+        return True, None
     cut = find_cut([node_of(root)])
     prepared = cut.prepared.get(_ONE_ROOT)
     if GradCell.any_keep:
         retain_results(cut, False)
     if prepared is None or has_watchers(cut, True):
-        return False
+        return False, cut
     sequence = learn(cut) if Tiering.enabled else None
     starts = leaf_nodes(cut)
     seed = unit_seed(root.raw.dtype)
@@ -152,7 +157,7 @@ def backward_plain(root: Any) -> bool:
     store_gradients(starts, grads, False, True, {id(seed)})
     if sequence is not None:
         expect_next(sequence, get_ident())
-    return True
+    return True, None
 
 
 def run_arrays(prepared: Any, cut: Cut, seed: np.ndarray) -> list[Any]:

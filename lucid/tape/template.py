@@ -3,6 +3,9 @@
 A training step leaves the same tape every time. The Cut of an earlier step is kept as a template
 under the source line of its root; the next tape is compared with it edge by edge, and if it
 matches, the Cut is reused with the new Nodes. A tape that differs anywhere is cut from scratch.
+
+Making a template and comparing it in vain take longer than cutting. So a line whose templates were
+of no use gets one only where a tape has the size of one of the last.
 """
 
 from __future__ import annotations
@@ -18,10 +21,57 @@ from lucid.tape.markers import ALIAS
 from lucid.tape.node import GRAD, Node, is_recording
 
 MAX_ENTRIES = 512
-ALTERNATIVES = 4
+ALTERNATIVES = 4  # templates of a line, and sizes of tapes that it remembers
+MAX_MISSES = 8  # in a row, after which a template goes
 MAX_EQUATIONS = 20_000
 
-_templates: OrderedDict[Any, list[Template]] = new_cache(f"{__name__}._templates", OrderedDict())
+_lines: OrderedDict[Any, Line] = new_cache(f"{__name__}._lines", OrderedDict())
+
+
+class Line:
+    """The templates of a source line, newest first.
+
+    sizes     of the tapes that were cut there last
+    wasted    how many templates have gone without a match, less those that did match
+    """
+
+    __slots__ = ("sizes", "templates", "wasted")
+
+    def __init__(self) -> None:
+        self.templates: list[Template] = []
+        self.sizes: list[tuple[int, int]] = []
+        self.wasted = 0
+
+    def match(self, ends: list[Node], starts: list[Node] | None, changed: Any) -> Cut | None:
+        """Return the Cut of a tape by the first template that matches, or None."""
+        for template in self.templates:
+            cut = template.match(ends, starts, changed)
+            if cut is not None:
+                template.misses = 0
+                if not template.has_matched:
+                    template.has_matched = True
+                    self.wasted = max(self.wasted - 1, 0)
+                return cut
+            template.misses += 1
+        self.keep([t for t in self.templates if t.misses < MAX_MISSES])
+        return None
+
+    def add(self, cut: Cut, is_variant: bool) -> None:
+        """Make a template of a Cut, if it is likely to come again.
+
+        is_variant    it differs from a template in numbers alone
+        """
+        size = len(cut.rows), len(cut.slots)
+        recurs = is_variant or self.wasted < ALTERNATIVES or size in self.sizes
+        self.sizes = [size, *self.sizes[: ALTERNATIVES - 1]]
+        if recurs and can_be_template(cut):
+            self.keep([Template(cut), *self.templates[: ALTERNATIVES - 1]])
+
+    def keep(self, templates: list[Template]) -> None:
+        """Keep these templates alone."""
+        kept = set(map(id, templates))
+        self.wasted += sum([not (t.has_matched or id(t) in kept) for t in self.templates])
+        self.templates = templates
 
 
 class Template:
@@ -31,12 +81,15 @@ class Template:
              lifted literals as (position, slot, dtype)
     leaves   (slot, flags, dtype, shape) of inputs and captured values
     lifted   (row, position) of literals whose values are operands: they differ from step to step
+    misses   how often in a row it did not match
     """
 
-    __slots__ = ("cut", "leaves", "lifted", "steps")
+    __slots__ = ("cut", "has_matched", "leaves", "lifted", "misses", "steps")
 
     def __init__(self, cut: Cut) -> None:
         self.cut = cut.with_nodes([None] * len(cut.slots))  # the structure without the values
+        self.misses = 0
+        self.has_matched = False
         self.steps = []
         self.lifted: set[tuple[int, int]] = set()
         for number, (op, refs, slot, _, _) in reversed(list(enumerate(cut.rows))):
@@ -135,21 +188,19 @@ def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:
     if source.__class__ is not tuple:
         return cut_to_leaves(ends) if starts is None else cut_nodes(starts, ends)
     key = (id(source[0]), source[1], len(ends), -1 if starts is None else len(starts))
-    candidates = _templates.get(key)
+    line = _lines.get(key)
+    if line is None:
+        line = _lines[key] = Line()
+        while len(_lines) > MAX_ENTRIES:
+            _lines.popitem(last=False)
     lifted: set[tuple[int, int]] = set()
-    for template in candidates or ():
-        cut = template.match(ends, starts, lifted)
-        if cut is not None:
-            return cut
+    found = line.match(ends, starts, lifted)
+    if found is not None:
+        return found
     if is_recording():  # its numbers are constants of one path
         lifted.clear()
     cut = cut_to_leaves(ends, lifted) if starts is None else cut_nodes(starts, ends, lifted)
-    if can_be_template(cut):
-        candidates = _templates.setdefault(key, [])
-        candidates.insert(0, Template(cut))
-        del candidates[ALTERNATIVES:]
-        while len(_templates) > MAX_ENTRIES:
-            _templates.popitem(last=False)
+    line.add(cut, bool(lifted))
     return cut
 
 
