@@ -207,9 +207,9 @@ def bind_view(op: Primitive, x: Any, depth: int = 2) -> Any:
         return out
     if flags != GRAD or not (modes := current()).fast_record:
         made = record(op, (x,), value, flags)
-    elif not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
+    elif not op.differentiable:
         made = None
-    else:
+    else:  # a view has the kind of dtype of its base, which requires a gradient
         made = _new(Node)
         made.op = op
         made.inputs = (synchronize_node(x),)

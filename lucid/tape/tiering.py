@@ -311,17 +311,20 @@ class NativeOperation:
             return self._run_checked
         return program.plan.run if self.swapped is None else self._run_swapped
 
-    def _as_they_lie(self, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _as_they_lie(self, given: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """Return the arrays, swapped ones swapped back; None if one has fewer than two axes."""
         out = list(given)
         for i in self.swapped:  # type: ignore[union-attr]
             x = out[i]
-            out[i] = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
+            ndim = x.ndim
+            if ndim < 2:
+                return None
+            out[i] = x.T if ndim == 2 else x.swapaxes(-1, -2)
         return out
 
     def _run_swapped(self, *given: np.ndarray) -> Any:
-        if any([given[i].ndim < 2 for i in self.swapped]):  # type: ignore[union-attr]
-            return None  # a call with vectors, after one with transposed matrices
-        return self.program.plan.run(*self._as_they_lie(given))
+        arrays = self._as_they_lie(given)
+        return None if arrays is None else self.program.plan.run(*arrays)
 
     def _run_checked(self, *given: np.ndarray) -> Any:
         outs = (self.program.plan.run if self.swapped is None else self._run_swapped)(*given)
