@@ -103,10 +103,12 @@ def compile_when_hot(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not Tiering.enabled or not current().no_observers:
             return function(*args, **kwargs)
+        follower, at = None, 0
         if followers and (follower := followers.get(get_ident())) is not None:
             y = follow_call(follower, call, args, kwargs)
             if y is not None:
                 return y
+            at = follower.at
         tensors, parts = [], [Default.floating, *kwargs]
         for x in (*args, *kwargs.values()) if kwargs else args:
             if isinstance(x, Traced):
@@ -138,15 +140,17 @@ def compile_when_hot(function: F) -> F:
         if constants:
             tensors += constants
         try:
-            if followers or not region.is_region or not 1 <= len(tensors) <= 2:
+            if not region.is_region or not 1 <= len(tensors) <= 2:
                 y = bind(region, *tensors)
+            elif follower is not None and region is follower.steps[at].op:
+                y = bind(region, *tensors)  # the next step, whether its operands are tracked or not
             elif len(tensors) == 1:
-                return bind_one(region, tensors[0])
+                y = bind_one(region, tensors[0])
             else:
-                return bind_pair(region, tensors[0], tensors[1])
+                y = bind_pair(region, tensors[0], tensors[1])
         except LucidError:
             return function(*args, **kwargs)  # its error message is more specific
-        if followers:
+        if follower is not None and follower.at == at + 1:
             learn_call(call, args, kwargs, constants, y)
         return y
 
