@@ -74,7 +74,7 @@ class StepRun(PendingRun):
     follower    what has followed the step
     live        the tensors whose values the step gives
     values      the Pendings of those that are not views
-    program     the program of both passes
+    program     the program of both passes, None if there is none
     inputs      the arrays that it takes
     key         what the program depends on, besides the sequence
     grads       the gradients, in the order of the leaves, if they are pending
@@ -93,18 +93,18 @@ class StepRun(PendingRun):
         self.thread = get_ident()
         self.values = [x.raw for x in live if x.origin is None]
         self.program = self.sequence.program(kept, follower.sides, follower.given)
-        derivative = self.sequence.prepared.derivative
         arrays = follower.arrays
         self.inputs = [arrays[slot] for slot in self.sequence.inputs]
-        self.inputs += [seed] * len(derivative.seeds)
-        self.inputs += derivative.constants
         self.inputs += follower.given
+        self.inputs += [seed] * len(self.sequence.prepared.derivative.seeds)
+        if self.program is not None:
+            self.inputs += self.program.constants
         self.grads: list[Pending] = []
         self.sums: dict[int, tuple[Any, np.ndarray]] = {}
 
     def run(self) -> Sequence[np.ndarray]:
         """Run both passes: give the values to their tensors, and return the gradients."""
-        return self.finish(self.program(self.inputs))
+        return self.finish(self.program.program(self.inputs))  # type: ignore[union-attr]
 
     def finish(self, outputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Give values to tensors, and return the gradients."""
@@ -311,8 +311,7 @@ class StepRun(PendingRun):
             return found[0]
         while len(updates) >= MAX_UPDATES:
             del updates[next(iter(updates))]
-        given = [Type(x.dtype, x.shape) for x in self.follower.given]
-        step = self.sequence.joined_graph(self.kept, self.follower.sides, given)
+        step = self.program.graph  # type: ignore[union-attr]
         starts = [*step.inputs, *[Var(Type(x.dtype, x.shape)) for x in others]]
         grads = step.outputs[len(self.kept) :]
         operands = [grads[~i] if i < 0 else starts[i] for i in places]
@@ -335,8 +334,6 @@ def are_apart(values: Sequence[np.ndarray], overwritten: Sequence[int]) -> bool:
 
 def expects_update(sequence: StepSequence) -> bool:
     """True if the update of an optimizer is likely to come next, and can run with the step."""
-    if sequence.is_rolled:
-        return False
     if sequence.has_update and sequence.updates_missed >= MAX_ALONE:
         sequence.updates_missed += 1
         return sequence.updates_missed % RETRY == 0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.autograd.following.rolled_step import append_graph, rolled_program, rolls
+from lucid.autograd.following.rolled_step import append_graph, rolled_graph, rolls
 from lucid.compiler.passes.loops import MIN_EQUATIONS
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
@@ -159,17 +159,17 @@ class StepSequence:
             step.slot for step in self.steps if step.is_reused and step.reads_outside
         ]
         self.idle: list[Any] = []
-        self.programs: dict[Any, tuple[Any, Any]] = {}
+        self.programs: dict[Any, StepProgram | None] = {}
         self.misses = self.skipped = 0
         self.updates: dict[Any, tuple[Any, Any]] = {}
         self.has_update = False
         self.updates_missed = 0
         self.after: StepSequence | None = None
-        self.is_rolled = is_long(cut)
+        self.is_rolled = self.can_roll()
 
     def program(
         self, kept: tuple[Place, ...], sides: Sequence[Side], given: Sequence[np.ndarray]
-    ) -> Any:
+    ) -> StepProgram | None:
         """Return the program that gives these values and the derivatives, or None.
 
         given    arrays from outside that side operations read
@@ -178,17 +178,16 @@ class StepSequence:
         if sides:
             outside = tuple([(x.dtype, x.shape) for x in given])
             key = (kept, outside, *[side.key for side in sides])
-        found = self.programs.get(key)
-        if found is not None:
-            return found[0]
+        found = self.programs.get(key, self)
+        if found is not self:
+            return found  # type: ignore[return-value]
         if len(self.programs) >= MAX_VARIANTS or Tiering.compile is None:
             return None
-        types = [Type(x.dtype, x.shape) for x in given]
-        if not self.is_rolled:
-            program = Tiering.compile(self.joined_graph(kept, sides, types))
-        else:
-            program = None if sides else rolled_program(self, kept)
-        self.programs[key] = (program, list(sides))  # what the key has the ids of
+        made = self.joined_graph(kept, sides, [Type(x.dtype, x.shape) for x in given])
+        program = None
+        if made is not None:
+            program = StepProgram(Tiering.compile(made[0]), *made, list(sides))
+        self.programs[key] = program
         return program
 
     def var(self, slot: int, index: int) -> Var:
@@ -199,10 +198,12 @@ class StepSequence:
 
     def joined_graph(
         self, kept: Iterable[Place], sides: Sequence[Side], types: Sequence[Type]
-    ) -> Graph:
-        """Return the Graph of the forward pass, side operations, and the derivative."""
-        derivative = self.prepared.derivative
-        inner = derivative.graph
+    ) -> tuple[Graph, list[np.ndarray]] | None:
+        """Return the Graph of the forward pass, side operations and the derivative, or None.
+
+        It takes the leaves, what side operations read (of these types), the seeds, and the
+        constants that are returned.
+        """
         equations = list(self.graph.equations)
         made: list[Sequence[Var]] = []
         given = [Var(type) for type in types]
@@ -218,12 +219,43 @@ class StepSequence:
             ]  # fmt: skip
             equations.append(Equation(side.op, tuple(inputs), outputs, None))
             made.append(outputs)
+        starts = [*[self.vars[slot] for slot in self.inputs], *given]
+        values = [var(*place) for place in kept]
+        derivative = self.prepared.derivative
+        if self.is_rolled:
+            outputs = (self.root, *values)
+            forward = Graph("step", tuple(starts), tuple(equations), outputs)
+            return rolled_graph(forward, self.wrt, derivative)
         n = len(self.prepared.residuals)
-        extra = [Var(var.type) for var in inner.inputs[n:]]
+        extra = [Var(var.type) for var in derivative.graph.inputs[n:]]
         residuals = [var(*place) for place in self.prepared.residuals]
-        ends = append_graph(equations, inner, [*residuals, *extra])
-        starts = [*[self.vars[slot] for slot in self.inputs], *extra, *given]
-        return Graph("step", tuple(starts), tuple(equations), (*[var(*p) for p in kept], *ends))
+        ends = append_graph(equations, derivative.graph, [*residuals, *extra])
+        graph = Graph("step", (*starts, *extra), tuple(equations), (*values, *ends))
+        return graph, list(derivative.constants)
+
+    @property
+    def root(self) -> Var:
+        """What is differentiated."""
+        return self.vars[self.cut.outputs[0]]  # type: ignore[index]
+
+    @property
+    def wrt(self) -> list[Var]:
+        """The inputs that are differentiated with respect to."""
+        return [self.vars[slot] for slot in self.cut.inputs]
+
+    def can_roll(self) -> bool:
+        """True if most of the sequence is loops."""
+        starts = tuple([self.vars[slot] for slot in self.inputs])
+        return rolls(Graph("step", starts, self.graph.equations, (self.root,)), self.wrt)
+
+
+class StepProgram(NamedTuple):
+    """The program of a step, its Graph, and the constants that are its last operands."""
+
+    program: Any
+    graph: Graph
+    constants: Sequence[np.ndarray]
+    sides: list[Side]  # what the key of the program has the ids of
 
 
 class Side(NamedTuple):
@@ -256,8 +288,9 @@ def can_follow(cut: Cut, prepared: Prepared) -> bool:
 
 
 def is_long(cut: Cut) -> bool:
-    """True for a tape that is only followed if it is a loop."""
-    return len(cut.rows) >= MIN_EQUATIONS
+    """True for a tape that may be a loop, with the equations of its Regions."""
+    inside = [len(row[0].graph.equations) for row in cut.rows if row[0].is_region]
+    return len(cut.rows) - len(inside) + sum(inside) >= MIN_EQUATIONS
 
 
 def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
@@ -351,9 +384,10 @@ def learn(cut: Cut) -> StepSequence | None:
         ):
             return None
         found = False
-        if (long or is_worthwhile(cut, prepared.types)) and can_follow(cut, prepared):
+        heavy = len(cut.rows) < MIN_EQUATIONS and is_worthwhile(cut, prepared.types)
+        if (long or heavy) and can_follow(cut, prepared):
             found = StepSequence(cut, prepared)
-            if long and not rolls(found):
+            if not (heavy or found.is_rolled):
                 found = False
         cut.prepared["sequence"] = found
     return found if isinstance(found, StepSequence) else None
