@@ -20,12 +20,12 @@ import numpy as np
 
 from lucid.autograd.following.side_operations import SideOperations
 from lucid.autograd.following.step_run import StepRun
-from lucid.autograd.following.step_sequence import Step, StepSequence
+from lucid.autograd.following.step_sequence import Step, StepSequence, find_source
 from lucid.autograd.following.step_tape import StepTape
 from lucid.autograd.watch import has_watchers
 from lucid.ir.graph import Literal
 from lucid.support.caches import new_cache
-from lucid.support.source import caller, internal_files
+from lucid.support.source import caller
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
@@ -124,15 +124,20 @@ class Follower(SideOperations):
         if step.reads_outside:
             node.inputs = inputs
         node.serial = next_serial()
-        try:  # as in `quick`, which has no time to call this
-            frame = _getframe(step.depth)
-            code, offset, known = node.source
-            if frame.f_lasti != offset or frame.f_code is not code or scope is not known:
-                node.source = find_source(step, scope)
-        except ValueError:
-            node.source = find_source(step, scope)
+        node.source = self.source_of(step, node.source, scope)
         self.at += 1
         return out
+
+    def source_of(self, step: Step, known: tuple[Any, int, Any], scope: Any) -> Any:
+        """Return the user's line that calls a step; `known` if it is that of the step before."""
+        try:  # as in `quick`, which has no time to call this
+            frame = _getframe(step.depth)
+            code, offset, inside = known
+            if frame.f_lasti == offset and frame.f_code is code and scope is inside:
+                return known
+        except ValueError:
+            pass
+        return find_source(step, scope)
 
     def follow(
         self, op: Any, xs: tuple[Any, ...], guess: bool = False, checked: bool = False
@@ -403,17 +408,6 @@ class Follower(SideOperations):
         """Follow what came after this step last time."""
         self.sequence.idle.append(self)
         expect_next(self.sequence, thread)
-
-
-def find_source(step: Step, scope: Any) -> tuple[Any, int, Any]:
-    """Return the user's line that calls a step; its place on the stack is tried first next time."""
-    depth = 2
-    frame = _getframe(depth)
-    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
-        frame = frame.f_back
-        depth += 1
-    step.depth = depth - 1  # as the caller counts
-    return (frame.f_code, frame.f_lasti, scope)
 
 
 def prepare_followed(root: Any, seed: np.ndarray) -> tuple[Cut, StepRun] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
+from sys import _getframe
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
 from lucid.ops.higher_order.call import Call
+from lucid.support.source import internal_files
 from lucid.tape.cut import Cut
 from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR
 from lucid.tape.recording.pending import may_fail
@@ -106,6 +108,17 @@ class Step:
 def is_plain(literal: Any) -> bool:
     """True for a number that is the same literal for every Python number that is equal to it."""
     return literal.dtype.kind == "f" and 0 < abs(literal.value) < 60000
+
+
+def find_source(step: Step, scope: Any) -> tuple[Any, int, Any]:
+    """Return the user's line that calls a step; its place on the stack is tried first next time."""
+    depth = 2
+    frame = _getframe(depth)
+    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+        depth += 1
+    step.depth = depth - 1  # as the caller counts
+    return (frame.f_code, frame.f_lasti, scope)
 
 
 class End:

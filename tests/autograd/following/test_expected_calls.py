@@ -159,3 +159,78 @@ def test_a_stopped_step_computes_side_operations_of_each_other():
         np.testing.assert_array_equal(place.numpy(), d.argmin(1))
         np.testing.assert_allclose(linked.item(), (y * d).sum() * want, rtol=1e-3)
         w.grad = None
+
+
+def cell_states(xs, weights, lstm, swapped=False):
+    """The states of an LSTM or an RNN at every step, by NumPy; `swapped` after the third."""
+    ih, hh, bias_ih, bias_hh = weights
+    h = c = np.zeros((len(xs[0]), hh.shape[1]))
+    out = []
+    for x in xs:
+        gates = x @ ih.T + bias_ih + h @ hh.T + bias_hh
+        if lstm:
+            i, f, g, o = np.split(gates, 4, 1)
+            i, f, o = (1 / (1 + np.exp(-z)) for z in (i, f, o))
+            c = f * c + i * np.tanh(g)
+            h = o * np.tanh(c)
+        else:
+            h = np.tanh(gates)
+        out.append((h, c))
+        if swapped and len(out) == 3:
+            h, c = c, h
+    return out
+
+
+@pytest.mark.parametrize("lstm", [True, False])
+def test_a_call_that_is_several_operations_is_expected_as_one(lstm):
+    """A cell is followed by one comparison of its arguments; other states are another call."""
+    lucid.manual_seed(0)
+    rng = np.random.default_rng(0)
+    cell = (nn.LSTMCell if lstm else nn.RNNCell)(3, 4, dtype="float64")
+    for step in range(LATE + 12):
+        rows = rng.normal(size=(5, 2, 3))
+        xs, state, states = lucid.tensor(rows), None, []
+        swapped = lstm and step > LATE and step % 3 == 1
+        for x in xs:
+            state = cell(x, state)
+            states.append(state)
+            if swapped and len(states) == 3:
+                state = (state[1], state[0])
+        looked = step > LATE and step % 3 == 2
+        if looked:
+            assert np.isfinite((states[3][0] if lstm else states[3]).numpy()).all()
+        if step == LATE:
+            assert expected_functions().count("checked_state") == 4  # all but the one of zeros
+        last = state[0] + state[1] if lstm else state
+        (last * last).sum().backward()
+        weights = [p.detach().numpy() for p in cell.parameters()]
+        grads = [p.grad.numpy().copy() for p in cell.parameters()]
+        cell.zero_grad()
+        want = cell_states(rows, weights, lstm, swapped)
+        for found, expected in zip(states, want):
+            for y, z in zip(found if lstm else (found,), expected):
+                np.testing.assert_allclose(y.detach().numpy(), z, rtol=1e-10)
+
+        def loss(number, at, h, rows=rows, weights=weights, swapped=swapped):
+            moved = [w.copy() for w in weights]
+            moved[number][at] += h
+            end = cell_states(rows, moved, lstm, swapped)[-1]
+            return ((end[0] + end[1] if lstm else end[0]) ** 2).sum()
+
+        for number, at in ((0, (1, 2)), (1, (2, 1)), (3, (3,))):
+            slope = (loss(number, at, 1e-6) - loss(number, at, -1e-6)) / 2e-6
+            np.testing.assert_allclose(grads[number][at], slope, rtol=1e-5, atol=1e-9)
+
+
+def test_a_cell_of_another_size_in_a_followed_step_raises_its_own_error():
+    cell = nn.LSTMCell(3, 4)
+    xs = lucid.randn(5, 2, 3)
+    for step in range(LATE + 4):
+        state = None
+        for x in xs:
+            state = cell(x, state)
+            if step > LATE:
+                with pytest.raises(lucid.errors.ShapeError, match="LSTMCell: input of shape"):
+                    cell(lucid.zeros(2, 5), state)
+        state[0].sum().backward()
+        cell.zero_grad()

@@ -12,6 +12,7 @@ from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor, result_type
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.higher_order.region import compile_when_hot
 from lucid.ops.shape.creation import empty, zeros
 from lucid.ops.shape.joining import chunk
@@ -45,6 +46,7 @@ class Rule:
 
     def __init__(self, activation: Any = F.tanh) -> None:
         self.activation = activation
+        self.next_state = expect_calls()(self.checked_state)
 
     def input_gates(self, x: Any, w: Weights) -> Any:
         """Return the contribution of the input to the gates, for all steps at once."""
@@ -57,6 +59,23 @@ class Rule:
     def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
         """Return the next state of a cell that reads `x`."""
         return (self.activation(cell_gates(x, state[0], *w)),)
+
+    def checked_state(
+        self, name: str, inputs: int, units: int, input: Any, ih: Any, hh: Any, bias_ih: Any,
+        bias_hh: Any, *given: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Return the next state of a cell, after a check of its arguments; none is one of zeros."""
+        x = as_tensor(input)
+        if x.ndim not in (1, 2) or x.shape[-1] != inputs:
+            facts = f"input of shape {x.shape}; its last axis must be {inputs}"
+            raise ShapeError(f"{name}: {facts}")
+        shape = (*x.shape[:-1], units)
+        state = given or (zeros(shape, dtype=result_type(x, ih)),) * self.states
+        if [s.shape for s in state] != [shape] * self.states:
+            shapes = ", ".join(str(s.shape) for s in state)
+            facts = f"{self.states} of shape {shape} expected"
+            raise ShapeError(f"{name}: states of shapes {shapes}; {facts}")
+        return self.cell(x, state, Weights(ih, hh, bias_ih, bias_hh))
 
 
 @compile_when_hot
@@ -110,7 +129,7 @@ class GRURule(Rule):
         return (gru_state(x, state[0], w.hh, w.bias_hh),)
 
     def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
-        return (gru_state(self.input_gates(x, w), state[0], t(w.hh), w.bias_hh),)
+        return (gru_cell(x, state[0], *w),)
 
 
 @compile_when_hot
@@ -122,6 +141,12 @@ def gru_state(x: Any, h: Any, hh: Any, bias_hh: Any) -> Any:
     z = F.sigmoid(zx + zh)
     n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
     return n + z * (h - n)
+
+
+@compile_when_hot
+def gru_cell(x: Any, h: Any, ih: Any, hh: Any, bias_ih: Any, bias_hh: Any, hr: Any) -> Any:
+    """Return the next state of a GRU whose input and state are multiplied by their weights."""
+    return gru_state(F.linear(x, ih, bias_ih), h, t(hh), bias_hh)
 
 
 TANH_RULE, RELU_RULE, LSTM_RULE, GRU_RULE = Rule(), Rule(F.relu), LSTMRule(), GRURule()
@@ -153,20 +178,14 @@ class Cell(Module):
             init.uniform_(p, -bound, bound)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        name, x = type(self).__name__, as_tensor(input)
-        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
-            facts = f"input of shape {x.shape}; its last axis must be {self.input_size}"
-            raise ShapeError(f"{name}: {facts}")
-        shape = (*x.shape[:-1], self.hidden_size)
-        w = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        state = () if hx is None else hx
+        if state.__class__ is not tuple:
+            state = tuple(hx) if isinstance(hx, (tuple, list)) else (as_tensor(hx),)
         rule = self.rule
-        given = (zeros(shape, dtype=result_type(x, w.ih)),) * rule.states if hx is None else hx
-        state = tuple(given) if isinstance(given, (tuple, list)) else (as_tensor(given),)
-        if [s.shape for s in state] != [shape] * rule.states:
-            shapes = ", ".join(str(s.shape) for s in state)
-            facts = f"{rule.states} of shape {shape} expected"
-            raise ShapeError(f"{name}: states of shapes {shapes}; {facts}")
-        new = rule.cell(x, state, w)
+        new = rule.next_state(
+            type(self).__name__, self.input_size, self.hidden_size, input,
+            self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, *state,
+        )  # fmt: skip
         return new if rule.states > 1 else new[0]
 
     def extra_repr(self) -> str:
