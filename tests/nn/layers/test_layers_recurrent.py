@@ -271,3 +271,21 @@ def test_gradients_of_packed_sequences_are_the_sum_of_those_alone():
 def test_sequences_that_cannot_be_packed_are_refused(make):
     with pytest.raises(LucidError):
         make()
+
+
+def test_a_cell_refuses_a_state_without_parts():
+    with pytest.raises(lucid.errors.ShapeError, match="2 of shape"):
+        lucid.nn.LSTMCell(3, 4)(lucid.zeros(2, 3), ())
+
+
+@pytest.mark.parametrize("number", [0, 2, 3])
+def test_a_bias_of_a_gru_cell_may_be_written_before_backward(number, monkeypatch):
+    """No derivative reads a bias, or weights of an input without a gradient, hot or not."""
+    monkeypatch.setattr("lucid.tape.tiering.Tiering.threshold", 1)
+    cell = lucid.nn.GRUCell(3, 4)
+    x = lucid.ones(2, 3)
+    for _ in range(6):
+        y = cell(x, cell(x)).sum()
+        with lucid.no_grad():
+            list(cell.parameters())[number].mul_(0.9)
+        y.backward()

@@ -64,13 +64,15 @@ class Rule:
         self, name: str, inputs: int, units: int, input: Any, ih: Any, hh: Any, bias_ih: Any,
         bias_hh: Any, *given: Any,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the next state of a cell, after a check of its arguments; none is one of zeros."""
+        """Return the next state of a cell, after a check of its arguments; None is one of zeros."""
         x = as_tensor(input)
         if x.ndim not in (1, 2) or x.shape[-1] != inputs:
             facts = f"input of shape {x.shape}; its last axis must be {inputs}"
             raise ShapeError(f"{name}: {facts}")
         shape = (*x.shape[:-1], units)
-        state = given or (zeros(shape, dtype=result_type(x, ih)),) * self.states
+        state = given
+        if len(given) == 1 and given[0] is None:
+            state = (zeros(shape, dtype=result_type(x, ih)),) * self.states
         if [s.shape for s in state] != [shape] * self.states:
             shapes = ", ".join(str(s.shape) for s in state)
             facts = f"{self.states} of shape {shape} expected"
@@ -129,24 +131,25 @@ class GRURule(Rule):
         return (gru_state(x, state[0], w.hh, w.bias_hh),)
 
     def cell(self, x: Any, state: tuple[Any, ...], w: Weights) -> tuple[Any, ...]:
-        return (gru_cell(x, state[0], *w),)
+        h = state[0]
+        return (gru_update(self.input_gates(x, w), F.linear(h, w.hh, w.bias_hh), h),)
 
 
 @compile_when_hot
 def gru_state(x: Any, h: Any, hh: Any, bias_hh: Any) -> Any:
     """Return the next state of a GRU, given transposed weights."""
-    rx, zx, nx = chunk(x, 3, -1)
     gates = h @ hh
-    rh, zh, nh = chunk(gates if bias_hh is None else gates + bias_hh, 3, -1)
-    z = F.sigmoid(zx + zh)
-    n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
-    return n + z * (h - n)
+    return gru_update(x, gates if bias_hh is None else gates + bias_hh, h)
 
 
 @compile_when_hot
-def gru_cell(x: Any, h: Any, ih: Any, hh: Any, bias_ih: Any, bias_hh: Any, hr: Any) -> Any:
-    """Return the next state of a GRU whose input and state are multiplied by their weights."""
-    return gru_state(F.linear(x, ih, bias_ih), h, t(hh), bias_hh)
+def gru_update(x: Any, gates: Any, h: Any) -> Any:
+    """Return the next state of a GRU, given what the input and the state give to its gates."""
+    rx, zx, nx = chunk(x, 3, -1)
+    rh, zh, nh = chunk(gates, 3, -1)
+    z = F.sigmoid(zx + zh)
+    n = F.tanh(nx + F.sigmoid(rx + rh) * nh)
+    return n + z * (h - n)
 
 
 TANH_RULE, RELU_RULE, LSTM_RULE, GRU_RULE = Rule(), Rule(F.relu), LSTMRule(), GRURule()
@@ -178,7 +181,7 @@ class Cell(Module):
             init.uniform_(p, -bound, bound)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        state = () if hx is None else hx
+        state = (None,) if hx is None else hx
         if state.__class__ is not tuple:
             state = tuple(hx) if isinstance(hx, (tuple, list)) else (as_tensor(hx),)
         rule = self.rule
