@@ -77,6 +77,13 @@ def add_loss(s: State, a: int, b: int) -> None:
         s.loss = s.loss + (s.pick(a) * s.plain(b)).mean()
 
 
+def add_target(s: State, a: int, b: int) -> None:
+    if s.loss is not None:
+        target = s.plain(b)
+        s.values.append(target)
+        s.loss = s.loss + ((s.pick(a) - target) ** 2).mean() * target.abs().mean()
+
+
 def branch(s: State, a: int, b: int) -> None:
     if s.pick(a).sum() > 0:
         s.values.append(s.plain(b) * 2)
@@ -241,6 +248,7 @@ ACTIONS: dict[str, Callable[[State, int, int], Any]] = {
     "remember": remember,
     "array": lambda s, a, b: s.array.__setitem__((a % ROWS, b % WIDTH), a / 7),
     "loss": add_loss,
+    "target": add_target,
     "no_grad": lambda s, a, b: update(s, s.outside[a % 2], s.plain(b)),
     "zero_grad": clear,
     "evaluate": evaluate,

@@ -42,6 +42,36 @@ class Tied(nn.Module):
         return y * self.scale + x.detach()
 
 
+class Gated(nn.Module):
+    """Two kinds of cells, one on the states of the other, from a state of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.GRUCell(WIDTH, 4), nn.RNNCell(4, WIDTH)
+
+    def forward(self, x: Any) -> Any:
+        h = y = None
+        rows = []
+        for row in x:
+            h = self.first(row[None], h)
+            y = self.second(h, y)
+            rows.append(y)
+        return lucid.cat(rows)
+
+
+class Quantized(nn.Module):
+    """A straight-through estimator: the step reads a value of its own, detached."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.code, self.out = nn.Linear(WIDTH, 5), nn.Linear(5, WIDTH)
+
+    def forward(self, x: Any) -> Any:
+        z = self.code(x)
+        off = (lucid.floor(z * 4 + 0.3) / 4 - z).detach()
+        return self.out(z + off) + 0.1 * (self.out(z) - self.out(z).detach()) ** 2
+
+
 NETWORKS: dict[str, Callable[[], Any]] = {
     "linear": lambda: nn.Sequential(nn.Linear(WIDTH, 5), nn.Tanh(), nn.Linear(5, WIDTH)),
     "norm": lambda: nn.Sequential(nn.Linear(WIDTH, 5), nn.BatchNorm1d(5), nn.Linear(5, WIDTH)),
@@ -54,6 +84,8 @@ NETWORKS: dict[str, Callable[[], Any]] = {
         nn.Linear(2 * WIDTH + 2, WIDTH),
     ),
     "recurrent": Recurrent,
+    "gated": Gated,
+    "quantized": Quantized,
     "tied": Tied,
     "layer norm": lambda: nn.Sequential(nn.Linear(WIDTH, 5), nn.LayerNorm(5), nn.Linear(5, WIDTH)),
 }

@@ -29,7 +29,7 @@ from lucid.support.source import caller
 from lucid.tape.cut import Cut, literal_node
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
-from lucid.tape.recording.pending import Pending, array_of, evaluate, has_array, is_pending
+from lucid.tape.recording.pending import Pending, array_of, evaluate, is_pending
 from lucid.tape.views import exported, link_view, owner_of, synchronize_node
 from lucid.tape.writes import mark_written
 
@@ -225,7 +225,7 @@ class Follower(SideOperations):
     def operand(self, slot: int, x: Any) -> Any:
         """Return the Node of an operand, None if it is not the expected one.
 
-        The first that fills a slot is a leaf of the sequence, or a captured value.
+        The first that fills a slot is a leaf, or a captured value: perhaps one of this step itself.
         """
         node, raw = x.node, x.raw
         if x.storage is not None and (node is not None or not is_pending(raw)):
@@ -234,25 +234,26 @@ class Follower(SideOperations):
         if bound is not None:
             return node if bound is node else None
         expected = self.expected_leaves.get(slot)
-        if expected is None or (raw.__class__ is not np.ndarray and not has_array(raw)):
+        waits = is_pending(raw)
+        if expected is None or raw is None or (waits and not self.can_fill(raw)):
             return None
         flags, dtype, shape, saved = expected
         if (raw.dtype is not dtype and raw.dtype != dtype) or raw.shape != shape:
             return None
         if node is None:
-            node = x.node = Node(None, (), 0, x.value)
+            node = x.node = Node(None, (), 0, raw if waits else x.value)
         if node.flags != flags or (flags and node.op is not None):
             return None
         if (cell := node.cell) is not None and cell.keep:
             return None  # every result retains its gradient
         if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
-        if exported or raw.__class__ is not np.ndarray or raw.base is not None:
+        if not waits and (exported or raw.__class__ is not np.ndarray or raw.base is not None):
             raw = None  # it must have no name
             raw = self.captured(x)
             if raw is None:
                 return None
-        else:  # nothing was ever handed out
+        elif not waits:  # nothing was ever handed out
             self.owners.add(id(raw))
         if saved:
             node.saved = x.raw
@@ -315,6 +316,8 @@ class Follower(SideOperations):
         self.make_nodes()
         self.known.update([(value.node, value) for value in [*self.tape.values, *self.made]])
         self.known.update([(node, self.arrays[slot]) for node, slot in self.leaves.items()])
+        for value in self.fills().values():  # nothing leads to a leaf
+            evaluate([value.node], self.known, [value])
         return self.known
 
     def live_tensors(self) -> list[Any]:
@@ -369,6 +372,9 @@ class Follower(SideOperations):
         for node in self.others:
             if not node.flags:
                 node.op, node.inputs, node.outs = None, (), None
+        for node, slot in self.leaves.items():
+            if self.arrays[slot].__class__ is Pending:
+                node.saved = self.arrays[slot].array
         for value in self.made:
             value.node = value.run = None
         self.at = 0

@@ -13,7 +13,15 @@ from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
 from lucid.support.source import caller
 from lucid.tape.markers import STOP_GRADIENT
-from lucid.tape.node import GRAD, TRACE, Node, Results, next_serial, node_type, wrap
+from lucid.tape.node import (
+    GRAD,
+    TRACE,
+    Node,
+    Results,
+    next_serial,
+    node_type,
+    wrap,
+)
 from lucid.tape.recording.pending import Pending, PendingRun, is_pending
 from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
 
@@ -42,6 +50,7 @@ class SideOperations(PendingRun):
         self.others: list[Node] = []
         self.sides: list[Side] = []
         self.given: list[np.ndarray] = []
+        self.at = 0
         self.made: list[Pending] = []
         self.slots: list[Any] = []
 
@@ -68,7 +77,8 @@ class SideOperations(PendingRun):
     def side(self, op: Any, xs: tuple[Any, ...], modes: Any) -> Any:
         """Return the pending result of an operation on values of the step, None if it cannot wait.
 
-        The program computes it if its tensor is alive at the end of the step.
+        The program computes it if its tensor is alive at the end of the step, or if the step reads
+        it.
         """
         if not can_be_side(op) or not modes.no_observers or len(self.sides) >= MAX_SIDES:
             return None
@@ -85,7 +95,7 @@ class SideOperations(PendingRun):
         place = ~len(self.sides)
         tracked = bool(flags and modes.grad and op.differentiable)
         inputs = tuple([self.node(x, ref) for x, ref in zip(xs, refs)]) if tracked else ()
-        self.sides.append(Side(op, tuple(refs), types))
+        self.sides.append(Side(op, tuple(refs), types, self.at))
         if not tracked or not (several or is_differentiable(types[0].dtype)):
             outs = tuple([self.untracked(type, (place, i)) for i, type in enumerate(types)])
             if op.is_view:
@@ -137,6 +147,14 @@ class SideOperations(PendingRun):
                     value.node = Node(side.op, tuple(inputs), 0, None, type, None, serial, i)
                     self.others.append(value.node)
                 nodes[place, i] = value.node
+
+    def can_fill(self, value: Pending) -> bool:
+        """True for a value of the step that is detached, and that it may read as a leaf."""
+        return value.run is self and value.dtype.kind == "f"
+
+    def fills(self) -> dict[int, Pending]:
+        """Return the slots of leaves that are values of the step itself, detached."""
+        return {slot: x for slot, x in self.arrays.items() if x.__class__ is Pending}
 
     def ref(self, x: Any) -> Any:
         """Return what a side operation reads, None if it cannot keep its value."""

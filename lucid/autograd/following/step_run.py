@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from lucid.autograd.following.rolled_step import append_graph
-from lucid.autograd.following.step_sequence import End, Place, Side, StepSequence
+from lucid.autograd.following.step_sequence import End, Fills, Place, Side, StepSequence
 from lucid.autograd.watch import has_hooks
 from lucid.compiler.jit.fast_call import FastCall
 from lucid.compiler.jit.hot_programs import compile_hot
@@ -44,7 +44,7 @@ class Joint(NamedTuple):
 
     Arrays are weak references: one that NumPy has seen is not visible once nothing else holds it.
 
-    kept, sides, given    what the program gives, and computes besides the sequence
+    kept, sides, given, fills    what the program gives, and computes besides the sequence
     others                arrays that the update reads, and the step does not
     tensors, arrays       tensors that the update reads, and the arrays that they had
     inputs, shared        numbers of the inputs of the step that it reads, and these arrays
@@ -58,6 +58,7 @@ class Joint(NamedTuple):
     kept: tuple[Place, ...]
     sides: list[Side]
     given: list[Type]
+    fills: Fills
     others: list[Array]
     tensors: list[Any]
     arrays: list[Array]
@@ -76,7 +77,7 @@ class StepRun(PendingRun):
     values      the Pendings of those that are not views
     program     the program of both passes, None if there is none
     inputs      the arrays that it takes
-    key         what the program depends on, besides the sequence
+    kept, fills    what the program gives, and which leaves it computes
     grads       the gradients, in the order of the leaves, if they are pending
     sums        number of a gradient -> the tensor that it is added to, and its memory
     """
@@ -92,9 +93,10 @@ class StepRun(PendingRun):
         self.sequence = follower.sequence
         self.thread = get_ident()
         self.values = [x.raw for x in live if x.origin is None]
-        self.program = self.sequence.program(kept, follower.sides, follower.given)
-        arrays = follower.arrays
-        self.inputs = [arrays[slot] for slot in self.sequence.inputs]
+        self.fills = tuple([(slot, x.place) for slot, x in follower.fills().items()])
+        self.program = self.sequence.program(kept, follower.sides, follower.given, self.fills)
+        arrays = [follower.arrays[slot] for slot in self.sequence.inputs]
+        self.inputs = [x for x in arrays if x.__class__ is not Pending]
         self.inputs += follower.given
         self.inputs += [seed] * len(self.sequence.prepared.derivative.seeds)
         if self.program is not None:
@@ -228,6 +230,8 @@ class StepRun(PendingRun):
             return False
         if joint.sides != self.follower.sides or len(joint.given) != len(given):
             return False
+        if joint.fills != self.fills:
+            return False
         for type, x in zip(joint.given, given):
             if type.dtype != x.dtype or type.shape != x.shape:
                 return False
@@ -266,7 +270,8 @@ class StepRun(PendingRun):
         inputs = [i for i in places if 0 <= i < n]
         return Joint(
             program, self.sequence, self.kept, list(self.follower.sides),
-            [Type(x.dtype, x.shape) for x in self.follower.given], [ref(x) for x in others],
+            [Type(x.dtype, x.shape) for x in self.follower.given], self.fills,
+            [ref(x) for x in others],
             [x for (x, _), is_plain in zip(read, plain) if is_plain],
             [array for (_, array), is_plain in zip(read, plain) if is_plain],
             inputs, [ref(values[i]) for i in inputs],
@@ -305,7 +310,8 @@ class StepRun(PendingRun):
         updates, sides = self.sequence.updates, self.follower.sides
         aliases = tuple(path.into.items())
         outside = tuple([(x.dtype, x.shape) for x in self.follower.given])
-        key = (self.kept, outside, *[side.key for side in sides], path.graph, places, aliases)
+        keys = [side.key for side in sides]
+        key = (self.kept, self.fills, outside, *keys, path.graph, places, aliases)
         found = updates.get(key)
         if found is not None:
             return found[0]

@@ -20,6 +20,7 @@ from lucid.ir.types import Type
 from lucid.ops.higher_order.call import Call
 from lucid.support.source import internal_files
 from lucid.tape.cut import Cut
+from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.node import GRAD, ONE, PAIR, REFLECTED, SCALAR
 from lucid.tape.recording.pending import may_fail
 from lucid.tape.template import can_be_template
@@ -32,6 +33,7 @@ HEAVY_SIZE = 2048  # or have so many elements
 MANY, TOO_MANY = 16, 64  # or there are so many equations, which compile in about a second
 
 Place = tuple[int, int]  # a value: its slot, or ~number of a side operation; which result, or -1
+Fills = tuple[tuple[int, Place], ...]  # slots of leaves, and the values of the step that fill them
 
 
 class Step:
@@ -181,22 +183,30 @@ class StepSequence:
         self.is_rolled = self.can_roll()
 
     def program(
-        self, kept: tuple[Place, ...], sides: Sequence[Side], given: Sequence[np.ndarray]
+        self,
+        kept: tuple[Place, ...],
+        sides: Sequence[Side],
+        given: Sequence[np.ndarray],
+        fills: Fills,
     ) -> StepProgram | None:
         """Return the program that gives these values and the derivatives, or None.
 
         given    arrays from outside that side operations read
+        fills    the leaves that it computes itself, see `Follower.fills`
         """
         key: Any = kept
         if sides:
             outside = tuple([(x.dtype, x.shape) for x in given])
             key = (kept, outside, *[side.key for side in sides])
+        if fills:
+            key = (key, fills)
         found = self.programs.get(key, self)
         if found is not self:
             return found  # type: ignore[return-value]
         if len(self.programs) >= MAX_VARIANTS or Tiering.compile is None:
             return None
-        made = self.joined_graph(kept, sides, [Type(x.dtype, x.shape) for x in given])
+        types = [Type(x.dtype, x.shape) for x in given]
+        made = self.joined_graph(kept, sides, types, fills)
         program = None
         if made is not None:
             program = StepProgram(Tiering.compile(made[0]), *made, list(sides))
@@ -210,29 +220,45 @@ class StepSequence:
         return self.graph.equations[self.step_of[slot]].outputs[index]
 
     def joined_graph(
-        self, kept: Iterable[Place], sides: Sequence[Side], types: Sequence[Type]
+        self,
+        kept: Iterable[Place],
+        sides: Sequence[Side],
+        types: Sequence[Type],
+        fills: Fills,
     ) -> tuple[Graph, list[np.ndarray]] | None:
         """Return the Graph of the forward pass, side operations and the derivative, or None.
 
-        It takes the leaves, what side operations read (of these types), the seeds, and the
-        constants that are returned.
+        It takes the leaves that it does not compute itself, what side operations read (of these
+        types), the seeds, and the constants that are returned.
         """
-        equations = list(self.graph.equations)
+        equations: list[Equation] = []
         made: list[Sequence[Var]] = []
         given = [Var(type) for type in types]
 
         def var(slot: int, index: int) -> Var:
             return made[~slot][index] if slot < 0 else self.var(slot, index)
 
-        for side in sides:
-            outputs = tuple([Var(type) for type in side.types])
-            inputs = [
-                given[ref] if ref.__class__ is int else ref if ref.__class__ is Literal
-                else var(*ref) for ref in side.refs
-            ]  # fmt: skip
-            equations.append(Equation(side.op, tuple(inputs), outputs, None))
-            made.append(outputs)
-        starts = [*[self.vars[slot] for slot in self.inputs], *given]
+        def add(eqn: Equation, slot: int) -> None:
+            equations.append(eqn)
+            for i, y in enumerate(eqn.outputs):
+                for leaf in [x for x, place in fills if place in ((slot, i), (slot, -1))]:
+                    detached = Equation(STOP_GRADIENT, (y,), (self.vars[leaf],), None)
+                    equations.append(detached)
+
+        waiting = list(enumerate(sides))
+        for number in range(len(self.steps) + 1):
+            while waiting and waiting[0][1].at <= number:
+                k, side = waiting.pop(0)
+                inputs = [
+                    given[ref] if ref.__class__ is int else ref if ref.__class__ is Literal
+                    else var(*ref) for ref in side.refs
+                ]  # fmt: skip
+                made.append([Var(type) for type in side.types])
+                add(Equation(side.op, tuple(inputs), tuple(made[-1]), None), ~k)
+            if number < len(self.steps):
+                add(self.graph.equations[number], self.steps[number].slot)
+        filled = {slot for slot, _ in fills}
+        starts = [*[self.vars[slot] for slot in self.inputs if slot not in filled], *given]
         values = [var(*place) for place in kept]
         derivative = self.prepared.derivative
         if self.is_rolled:
@@ -276,16 +302,18 @@ class Side(NamedTuple):
 
     refs     its operands: a Literal, the number of an array from outside, or a Place
     types    the types of its results
+    at       the number of steps before it
     """
 
     op: Any
     refs: tuple[Any, ...]
     types: tuple[Any, ...]
+    at: int
 
     @property
     def key(self) -> Any:
         refs = [ref.key if ref.__class__ is Literal else ref for ref in self.refs]
-        return (id(self.op), *refs)
+        return (id(self.op), self.at, *refs)
 
 
 def can_follow(cut: Cut, prepared: Prepared) -> bool:

@@ -248,3 +248,65 @@ def test_a_pending_result_is_written(counts, write):  # noqa: F811
     both_ways(program)
     if write in (write_add, write_twice):  # the others look at the value
         assert counts["run"] > 0
+
+
+def coded():
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4))
+
+
+def straight_through(net, x, i):
+    """A quantized code, of which the step reads the rounding error as a constant."""
+    z = net(x)
+    return (((z + (lucid.round(z * 8 + 0.2) / 8 - z).detach() - x) ** 2).mean(), z)
+
+
+def own_target(net, x, i):
+    """The step's own result as a target, twice, and still alive at the end."""
+    z = net(x)
+    target = z.detach()
+    weight = (target * target).mean()
+    loss = ((z * x - target) ** 2).mean() + weight * (z * z.detach()).sum()
+    return (loss, target)
+
+
+def looked_at(net, x, i):
+    loss, target = own_target(net, x, i)
+    if i % 2:
+        assert np.isfinite(target.numpy()).all()
+    return (loss, target)
+
+
+def written(net, x, i):
+    """The target is written after the step has read it, and read again."""
+    z = net(x)
+    target = z.detach() * 1.0
+    loss = ((z * x - target) ** 2).mean()
+    target.mul_(0.5)
+    return (loss + (z * target).sum(), target)
+
+
+@pytest.mark.parametrize("loss_of", [straight_through, own_target, looked_at, written])
+def test_a_step_reads_its_own_detached_values(counts, loss_of):  # noqa: F811
+    both_ways(steps(coded, loss_of, lr=0.01))
+    if loss_of in (straight_through, own_target):
+        assert counts["run"] == STEPS - 2 and counts["stopped"] == 0
+
+
+def test_the_gradient_of_a_step_with_its_own_detached_value():
+    """The loss (w x - d)² has the derivative 2 (w x - d) x if d is w x / 2, detached."""
+    w = lucid.tensor([3.0], requires_grad=True)
+    for i in range(STEPS):
+        x = lucid.tensor([float(i + 1)])
+        y = lucid.tanh(lucid.tanh(w * x) * 0.1 + 1) * w * x
+        half = (y * 0.5).detach()
+        loss = ((y - half) ** 2).sum()
+        w.grad = None
+        loss.backward()
+        v, n = w.item(), float(i + 1)
+
+        def value(v, n=n):
+            return np.tanh(np.tanh(v * n) * 0.1 + 1) * v * n
+
+        slope = (value(v + 1e-5) - value(v - 1e-5)) / 2e-5
+        np.testing.assert_allclose(loss.item(), (value(v) / 2) ** 2, rtol=1e-5)
+        np.testing.assert_allclose(w.grad.item(), value(v) * slope, rtol=1e-3)
