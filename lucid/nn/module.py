@@ -146,7 +146,7 @@ class Module(State, HookMethods, ClearConstructor):
     @property
     def training(self) -> bool:
         """True in training, False in evaluation; `train()` and `eval()` switch it."""
-        if is_recording():
+        if active_recorders and is_recording():
             local.recorder.guard_entry(self.__dict__, "_training")
         return self.__dict__["_training"]
 

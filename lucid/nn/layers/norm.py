@@ -128,14 +128,15 @@ class BatchNorm(RunningNorm):
     def forward(self, input: Any) -> Any:
         self.check_input(input)
         momentum: Any = self.momentum
-        if self.training and self.track_running_stats:
+        training = self.training
+        if training and self.track_running_stats:
             self.copy_shared_buffers()
-            self.num_batches_tracked.add_(1)
+            count = self.num_batches_tracked.add_(1)
             if momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.to(input.dtype)
-        batch_statistics = self.training or self.running_mean is None
+                momentum = 1.0 / count.to(input.dtype)
+        mean = self.running_mean
         return F.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, batch_statistics,
+            input, mean, self.running_var, self.weight, self.bias, training or mean is None,
             0.0 if momentum is None else momentum, self.eps,
         )  # fmt: skip
 
@@ -174,10 +175,11 @@ class InstanceNorm(RunningNorm):
 
     def forward(self, input: Any) -> Any:
         self.check_input(input)
-        batched = input.ndim == max(self.ranks, default=input.ndim)
+        batched = not self.ranks or input.ndim == self.ranks[-1]
         input = input if batched else input.unsqueeze(0)
-        own = self.training or not self.track_running_stats
-        if self.training and self.track_running_stats:
+        training, tracked = self.training, self.track_running_stats
+        own = training or not tracked
+        if training and tracked:
             self.copy_shared_buffers()
         y = F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, own,

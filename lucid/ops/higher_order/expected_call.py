@@ -152,9 +152,12 @@ def learn_call(
         return
     at = follower.at - count
     returned = follower.outs[at : follower.at]
-    numbers = [find(returned, y) for y in (out if out.__class__ is tuple else (out,))]
-    if None in numbers:
-        return
+    numbers = []
+    for y in out if out.__class__ is tuple else (out,):
+        number = find(returned, y)
+        if number is None:
+            return
+        numbers.append(number)
     made = ExpectedCall(function, args, named)
     made.steps = steps = follower.steps[at : follower.at]
     made.results = tuple(numbers) if out.__class__ is tuple else numbers[0]
@@ -184,7 +187,10 @@ def learn_call(
 
 def find(xs: Sequence[Any], x: Any) -> int | None:
     """Return where an object is in a list, None if it is not there."""
-    return next((i for i, y in enumerate(xs) if y is x), None)
+    for i, y in enumerate(xs):
+        if y is x:
+            return i
+    return None
 
 
 def is_constant(x: Any) -> bool:

@@ -17,6 +17,7 @@ from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.rounding import floor
 from lucid.ops.elementwise.rounding import round as nearest
+from lucid.ops.higher_order.expected_call import expect_calls
 from lucid.ops.index.gather_scatter import Gather
 from lucid.ops.nn.resample import Resample, cubic_weights
 from lucid.ops.shape.joining import take_axis
@@ -30,6 +31,7 @@ MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
 
 
 @public_function("nn.functional")
+@expect_calls()
 def interpolate(
     input: Any,
     size: Any = None,
