@@ -12,6 +12,7 @@ from lucid.nn import init
 from lucid.nn.functional.spatial import int_tuple
 from lucid.nn.layers.function_layer import LayerFamily
 from lucid.nn.parameter import Parameter
+from lucid.nn.registered import registered
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 from lucid.public.declare import public
@@ -25,6 +26,8 @@ class ConvolutionBase(LayerFamily):
     axes: ClassVar[int]
     function: ClassVar[Callable[..., Any]]
     transposed = False
+    weight: Parameter = registered()
+    bias: Any = registered()
 
     def __init__(
         self,

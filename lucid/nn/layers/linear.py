@@ -12,6 +12,7 @@ from lucid.nn import init
 from lucid.nn.layers.function_layer import FunctionLayer
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.nn.registered import registered
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import empty
 from lucid.ops.shape.shaping import flatten, unflatten
@@ -37,6 +38,9 @@ class Linear(Module):
     >>> lucid.nn.Linear(3, 2)
     Linear(in_features=3, out_features=2, bias=True)
     """
+
+    weight: Parameter = registered()
+    bias: Any = registered()
 
     @accepts_device
     def __init__(

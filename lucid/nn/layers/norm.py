@@ -12,6 +12,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.nn.layers.function_layer import REQUIRED, FunctionLayer, LayerFamily
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.nn.registered import registered
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.shape.creation import ones, zeros
 from lucid.public.declare import public
@@ -45,6 +46,11 @@ class RunningNorm(LayerFamily):
     """
 
     ranks: tuple[int, ...] = ()
+    weight: Any = registered()
+    bias: Any = registered()
+    running_mean: Any = registered("_buffers")
+    running_var: Any = registered("_buffers")
+    num_batches_tracked: Any = registered("_buffers")
 
     def __init__(
         self,
@@ -206,6 +212,9 @@ class InstanceNorm3d(InstanceNorm, ranks=(4, 5)):
 @public("nn")
 class LayerNorm(Module):
     """Normalize over the last axes, then scale and shift elementwise."""
+
+    weight: Any = registered()
+    bias: Any = registered()
 
     @accepts_device
     def __init__(

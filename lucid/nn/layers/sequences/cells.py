@@ -10,6 +10,7 @@ from lucid.errors import ArgumentError, ShapeError
 from lucid.nn import init
 from lucid.nn.module import Module
 from lucid.nn.parameter import Parameter
+from lucid.nn.registered import registered
 from lucid.ops.core.arguments import accepts_device
 from lucid.ops.core.promote import as_tensor, result_type
 from lucid.ops.higher_order.expected_call import expect_calls
@@ -160,6 +161,10 @@ class Cell(Module):
     """The base of cells: one step for (batch, features) or (features,)."""
 
     rule: Any = TANH_RULE
+    weight_ih: Parameter = registered()
+    weight_hh: Parameter = registered()
+    bias_ih: Any = registered()
+    bias_hh: Any = registered()
 
     @accepts_device
     def __init__(
