@@ -254,9 +254,9 @@ def _random_bits(key, counter, shape):
     return flat[..., :size].reshape(key.shape[:-1] + tuple(shape))
 
 
-def _refuse(x, bad, why):
+def _refuse(x, bad, why, is_matrix):
     if np.any(bad):
-        raise np.linalg.LinAlgError(why)
+        raise np.linalg.LinAlgError(why) if is_matrix else ValueError(why)
     return np.array(x)
 
 

@@ -8,7 +8,10 @@ import numpy as np
 
 from lucid.errors import ShapeError
 from lucid.ir.types import broadcast_shapes
-from lucid.ops.core.promote import as_tensor, promote, to_floating
+from lucid.ops.core.promote import as_tensor, cast, promote, to_floating
+from lucid.ops.core.runtime_check import refuse_elements
+from lucid.ops.elementwise.conditional import clamp
+from lucid.ops.elementwise.logic import logical_or
 from lucid.ops.linalg.matrices import check_matrix
 
 
@@ -24,6 +27,22 @@ def as_system(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     a, b = promote(as_tensor(a), as_tensor(b), floating=True)
     check_matrix(name, a.type)
     return a, b
+
+
+def as_pivots(name: str, pivots: Any, matrix: Any, signed: bool = False) -> Any:
+    """Convert the pivots of a factorization to int32; their values must be rows, from 1 on.
+
+    LAPACK reads memory by them. A sign may mark a block, as in LAPACK's ldl_factor.
+    """
+    pivots, (*outer, m, n) = as_tensor(pivots), matrix.shape
+    remedy = f"use those from {'ldl_factor' if signed else 'lu_factor'}"
+    if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
+        raise ShapeError(f"{name}: pivots {pivots.type} for a matrix of {matrix.shape}; {remedy}")
+    pivots = cast(pivots, "int64")
+    rows = abs(pivots) if signed else pivots
+    outside = logical_or(rows < 1, rows > m)
+    checked = refuse_elements(pivots, outside, f"{name}: a pivot is not from 1 to {m}; {remedy}")
+    return cast(clamp(checked, -m if signed else 1, m), "int32")
 
 
 def is_vector(a: Any, b: Any) -> bool:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lucid.errors import LinAlgError, ShapeError
+from lucid.errors import LinAlgError
 from lucid.linalg.arguments import (
     as_matrix,
+    as_pivots,
     as_system,
     batch_shape,
     check_rows,
     expand_batch,
 )
 from lucid.ops.core.arguments import public_function
-from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.core.runtime_check import refuse
 from lucid.ops.linalg.decompositions.ldl import LdlFactor, LdlSolve
 from lucid.tape.bind import bind
@@ -74,13 +74,10 @@ def ldl_factor_ex(
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     """The X with A X = B, from the `ldl_factor` of A."""
     LD, B = as_system("ldl_solve", LD, B)
-    pivots = as_tensor(pivots)
-    if pivots.dtype.kind not in "iu" or pivots.shape != LD.shape[:-1]:
-        facts = f"pivots {pivots.type} for a matrix of {LD.shape}; use those from ldl_factor"
-        raise ShapeError(f"ldl_solve: {facts}")
+    pivots = as_pivots("ldl_solve", pivots, LD, signed=True)
     if needs_grad(LD):
         raise LinAlgError("ldl_solve: not differentiable in LD; detach() it")
     check_rows("ldl_solve", LD, B)
     outer = batch_shape("ldl_solve", LD, B)
-    swaps = expand_batch(cast(pivots, "int32"), outer, 1)
+    swaps = expand_batch(pivots, outer, 1)
     return bind(LdlSolve(bool(hermitian)), expand_batch(LD, outer), swaps, expand_batch(B, outer))

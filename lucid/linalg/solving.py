@@ -10,6 +10,7 @@ import numpy as np
 from lucid.errors import ArgumentError, ShapeError
 from lucid.linalg.arguments import (
     as_matrix,
+    as_pivots,
     as_system,
     batch_shape,
     check_rows,
@@ -19,7 +20,7 @@ from lucid.linalg.arguments import (
 from lucid.linalg.eigenvalues import cutoff, pseudo_inverse, svd
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.axes import canonicalize_axis
-from lucid.ops.core.promote import as_tensor, cast, promote
+from lucid.ops.core.promote import as_tensor, promote
 from lucid.ops.elementwise.complexes import conj
 from lucid.ops.index.gather_scatter import PutAlong, TakeAlong
 from lucid.ops.linalg.contraction import adjoint_matrix, product
@@ -172,18 +173,14 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """The X with A X = B (X A = B if not `left`; Aᴴ if `adjoint`), from the `lu_factor` of A."""
     name = "lu_solve"
     LU, B = as_system(name, LU, B)
-    pivots = as_tensor(pivots)
-    if pivots.dtype.kind not in "iu" or pivots.shape != LU.shape[:-1]:
-        raise ShapeError(
-            f"{name}: pivots {pivots.type} for a matrix of {LU.shape}; use those from lu_factor"
-        )
+    pivots = as_pivots(name, pivots, LU)
     if not left:
         rhs = conj(check_and_transpose(name, B))  # X A = B is Aᴴ Xᴴ = Bᴴ
         return adjoint_matrix(lu_solve(LU, pivots, rhs, adjoint=not adjoint))
     check_rows(name, LU, B)
     outer = batch_shape(name, LU, B)
     lu, b = expand_batch(LU, outer), expand_batch(B, outer)
-    swaps = expand_batch(cast(pivots, "int32"), outer, 1)
+    swaps = expand_batch(pivots, outer, 1)
     order = row_indices(bind(Permutation(lu.shape[-1]), swaps), b)
     if not adjoint:
         b = bind(TakeAlong(b.ndim - 2), b, order)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lucid import random
-from lucid.errors import ArgumentError, ShapeError
+from lucid.errors import ArgumentError
 from lucid.linalg import determinants
-from lucid.linalg.arguments import as_matrix, as_system
+from lucid.linalg.arguments import as_matrix, as_pivots, as_system
 from lucid.linalg.decompositions import QR, LUFactor, LUFactorEx, lu_factor_ex
 from lucid.linalg.decompositions import cholesky as cholesky_factor
 from lucid.linalg.decompositions import qr as qr_factors
@@ -34,6 +34,9 @@ from lucid.tape.node import wrap
 
 if TYPE_CHECKING:
     from lucid.tensors.tensor import Tensor
+
+
+MAX_ITERATIONS = 10_000  # of svd_lowrank; a few are enough
 
 
 class SVD(NamedTuple):
@@ -145,18 +148,15 @@ def lu_unpack(
             [0., 2.]])
     """
     packed = as_matrix("lu_unpack", LU_data, square=False)
-    pivots = as_tensor(LU_pivots)
-    *outer, m, n = packed.shape
-    if pivots.dtype.kind not in "iu" or pivots.shape != (*outer, min(m, n)):
-        facts = f"pivots {pivots.type} for a matrix of {packed.shape}; use those from lu"
-        raise ShapeError(f"lu_unpack: {facts}")
+    pivots = as_pivots("lu_unpack", LU_pivots, packed)
+    m = packed.shape[-2]
     nothing = empty(0, dtype=packed.dtype)
     P = L = U = nothing
     if unpack_pivots:
-        order = bind(Permutation(m), cast(pivots, "int32"))
+        order = bind(Permutation(m), pivots)
         P = cast(row(order) == column(wrap(np.arange(m))), packed.dtype)
     if unpack_data:
-        parts = LuParts(transpose_matrix(packed), cast(pivots, "int32"))
+        parts = LuParts(transpose_matrix(packed), pivots)
         L, U = parts.lower, parts.upper
     return LUParts(P, L, U)
 
@@ -195,8 +195,9 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     """The first q singular values and vectors of A (or A - M), by random projections."""
     A = as_matrix("svd_lowrank", A, square=False)
     q, niter = 6 if q is None else q, 2 if niter is None else niter
-    if not 0 <= q <= min(A.shape[-2:]) or niter < 0:
+    if not 0 <= q <= min(A.shape[-2:]) or not 0 <= niter <= MAX_ITERATIONS:
         facts = f"q={q}, niter={niter} for {A.shape}; q must be at most the smaller size"
+        facts += f", niter at most {MAX_ITERATIONS}"
         raise ArgumentError(f"svd_lowrank: {facts}")
     M = None if M is None else as_tensor(M).expand(A.shape)
     is_wide = A.shape[-2] < A.shape[-1]

@@ -18,7 +18,7 @@ from lucid.ir.types import is_differentiable
 from lucid.support.source import Scope
 from lucid.tape.cut import cut_to_leaves
 from lucid.tape.node import GRAD, Traced, node_type
-from lucid.tape.recording.trace import replay, trace
+from lucid.tape.recording.trace import check_arguments, replay, trace
 from lucid.tape.views import node_of
 
 
@@ -82,6 +82,7 @@ def programs_of(subject: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def _of_function(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Program]:
     jitted = f if isinstance(f, Jitted) else jit(f)
+    check_arguments(f, args, kwargs)
     path = jitted.path_for(args, kwargs)
     tensors = jitted.operands(args, kwargs)
     values = [*[x.value for x in tensors], *_captured_values(path, len(tensors))]

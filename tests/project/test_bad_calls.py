@@ -200,9 +200,14 @@ REFUSED = {
     "full: 300 does not fit into int8": lambda: lucid.full((2,), 300, dtype="int8"),
     "full_like: -1 does not fit into uint8": lambda: lucid.full_like(V.to("uint8"), -1),
     "tensor_split: 10": lambda: lucid.array_split(X, 10**30),
-    "hermite_polynomial_h: degree": lambda: lucid.special.hermite_polynomial_h(
+    "hermite_polynomial_h: a degree exceeds 1000000": lambda: lucid.special.hermite_polynomial_h(
         X, np.array([10**17])
     ),
+    "svd_lowrank: q=2, niter=10000000000": lambda: lucid.svd_lowrank(X, 2, 10**30),
+    "spectral_norm: n_power_iterations=10": lambda: nn.utils.parametrizations.spectral_norm(
+        nn.Linear(2, 2), n_power_iterations=10**9
+    ),
+    "trace of lambda: too many positional arguments": lambda: lucid.view(lambda x: x, X, X),
     "pad: unknown mode []": lambda: lucid.pad(X, (1, 1), []),
     "CyclicLR: step_size_up=0": lambda: optim.lr_scheduler.CyclicLR(
         optim.SGD([lucid.ones(2, requires_grad=True)], lr=1.0), 0.1, 1.0, step_size_up=0

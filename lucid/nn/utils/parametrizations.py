@@ -22,6 +22,8 @@ from lucid.public.lazy import attach
 from lucid.random import randn
 from lucid.tape.writes import is_argument
 
+MAX_ITERATIONS = 10_000  # of power iteration, whenever the weight is read
+
 
 class WeightNorm(Module):
     """w = g v / |v|, with one norm g per slice along `dim`, or one in total (None)."""
@@ -52,8 +54,9 @@ class SpectralNorm(Module):
 
     def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__()
-        if n_power_iterations < 1:
-            raise ArgumentError("spectral_norm: n_power_iterations must be at least 1")
+        if not 1 <= n_power_iterations <= MAX_ITERATIONS:
+            facts = f"n_power_iterations={n_power_iterations} is not from 1 to {MAX_ITERATIONS}"
+            raise ArgumentError(f"spectral_norm: {facts}")
         self.dim, self.eps = canonicalize_axis("spectral_norm", dim, weight.ndim), eps
         self.n_power_iterations = n_power_iterations
         if weight.ndim > 1:

@@ -17,7 +17,8 @@ from lucid.ops.core.apply import floating
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import SLOW, Elementwise
-from lucid.ops.core.promote import to_floating
+from lucid.ops.core.promote import as_tensor, get_default_dtype, result_type, to_floating
+from lucid.ops.elementwise.conditional import where
 from lucid.ops.elementwise.exponential import exp
 from lucid.ops.special.from_scipy import ufunc
 from lucid.ops.special.tails import accurate
@@ -101,6 +102,9 @@ class Digamma(Elementwise):
         return (polygamma(1, x),)
 
 
+LOWEST = -float(1 << 20)  # argument of zeta, which sums that many terms there, in about 40 ms
+
+
 class Polygamma(Elementwise):
     """The n-th derivative of digamma, n >= 1: (-1)**(n + 1) n! zeta(n + 1, x)."""
 
@@ -120,7 +124,19 @@ def _polygamma(n: int, x: np.ndarray) -> Any:
     from scipy.special import zeta
 
     wide = np.asarray(x, "float64")
+    wide = np.where(wide < LOWEST, math.nan, wide)
     return (polygamma_factor(n) * zeta(n + 1.0, wide)).astype(x.dtype)
+
+
+def nan_below_lowest(x: Any, q: Any) -> Any:
+    """Return the second argument of zeta, with nan (and its derivative) where it is too low."""
+    if isinstance(q, (int, float)):
+        return q if q >= LOWEST else math.nan
+    dtype = result_type(x, q)
+    if dtype.kind == "c":
+        return q
+    q = as_tensor(q, dtype if dtype.kind == "f" else get_default_dtype())
+    return where(q < LOWEST, q * math.nan, q)
 
 
 def polygamma_factor(n: int) -> float:
@@ -171,7 +187,10 @@ def digamma(input: Any) -> Any:
 
 @public("lucid", "special")
 def polygamma(n: int, input: Any) -> Any:
-    """The n-th derivative of digamma, elementwise; `polygamma(0, input)` is digamma."""
+    """The n-th derivative of digamma, elementwise; `polygamma(0, input)` is digamma.
+
+    The derivatives (n >= 1) are nan below -2**20.
+    """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise DTypeError(f"polygamma: the order {n!r} is not an integer >= 0")
     return floating(Polygamma(n), input) if n else digamma(input)

@@ -15,7 +15,9 @@ from lucid.ir.types import Type
 from lucid.ops.core.apply import dtype_error
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype, result_type, to_floating
+from lucid.ops.core.runtime_check import refuse_elements
 from lucid.ops.elementwise.conditional import clamp, where
+from lucid.ops.elementwise.logic import logical_not
 from lucid.ops.special.from_scipy import FromScipy
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
@@ -75,14 +77,17 @@ def polynomial(family: str, twice: int, x: Any, n: Any) -> Any:
 
 def prepare(name: str, x: Any, n: Any) -> tuple[Any, Any, np.dtype]:
     """Return x in float64, the degree as int64, and the dtype of the result."""
-    given = isinstance(n, (np.ndarray, np.generic)) and n.dtype.kind in "iuf"
-    if (given or isinstance(n, (int, float))) and not np.all(n <= MAX_DEGREE):
-        raise ArgumentError(f"{name}: degree {n} exceeds the largest supported degree {MAX_DEGREE}")
+    why = f"{name}: a degree exceeds {MAX_DEGREE}, the largest supported one"
+    if isinstance(n, (int, float)) and not n <= MAX_DEGREE:
+        raise ArgumentError(f"{why} (got {n})")
     dtype = result_type(x, n)
     if dtype.kind == "c":
         raise dtype_error(name, dtype, "it takes real dtypes")
     dtype = dtype if dtype.kind == "f" else get_default_dtype()
-    return as_tensor(x, "float64"), as_tensor(n, "int64"), dtype
+    kind = result_type(n)
+    n = as_tensor(n, kind if kind == np.uint64 else "float64" if kind.kind == "f" else "int64")
+    n = cast(refuse_elements(n, logical_not(n <= MAX_DEGREE), why), "int64")
+    return as_tensor(x, "float64"), clamp(n, -1, MAX_DEGREE), dtype
 
 
 def evaluate(name: str, family: str, twice: int, x: Any, n: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.ops.core.apply import floating_binary
 from lucid.ops.elementwise.exponential import exp, log
+from lucid.ops.special.error_and_gamma import nan_below_lowest
 from lucid.ops.special.from_scipy import FromScipy
 from lucid.public.declare import public
 from lucid.tape.node import wrap
@@ -63,10 +64,10 @@ def zeta_grad_x(x: Any, q: Any) -> Any:
 
 @public("special")
 def zeta(input: Any, other: Any) -> Any:
-    """The sum of `(other + k)**-input` over k = 0, 1, 2, ..., elementwise (Hurwitz zeta).
+    """The sum of `(other + k)**-input` for k = 0, 1, ..., elementwise; nan if other < -2**20.
 
     >>> import lucid
     >>> lucid.special.zeta(lucid.tensor([2.0, 4.0]), 1.0)
     Tensor([1.644934 , 1.0823232])
     """
-    return floating_binary(ZETA, input, other)
+    return floating_binary(ZETA, input, nan_below_lowest(input, other))

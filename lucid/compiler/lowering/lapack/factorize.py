@@ -235,7 +235,7 @@ class RefuseLowering:
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:
-        return eqn.inputs[0].type.dtype.str[1:] in ("f4", "f8", "c8", "c16")
+        return eqn.inputs[0].type.dtype.str[1:] != "f2"
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> Work:

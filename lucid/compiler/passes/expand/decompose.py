@@ -17,6 +17,7 @@ precomputed_det the value it is given, like other operations that only add a der
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ from lucid.ops.core.axes import keepdims_shape
 from lucid.ops.elementwise.arithmetic import Add, Cast, Div, Mul, Sub
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.exponential import Exp, Log
-from lucid.ops.elementwise.logic import BitwiseOr, Eq, Isfinite, Ne
+from lucid.ops.elementwise.logic import BitwiseOr, Eq, Isfinite, Lt, Ne
 from lucid.ops.elementwise.rounding import Round
 from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.reduce.extrema import Max, Min
@@ -40,7 +41,7 @@ from lucid.ops.reduce.reduction import AnyTrue, Sum
 from lucid.ops.shape.concatenate import Concatenate
 from lucid.ops.shape.creation import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
-from lucid.ops.special.error_and_gamma import polygamma_factor
+from lucid.ops.special.error_and_gamma import LOWEST, polygamma_factor
 from lucid.ops.special.zeta import Zeta
 
 Rule = Callable[["Decomposer", Equation], Sequence[Atom] | None]
@@ -317,6 +318,8 @@ def polygamma(w: Decomposer, eqn: Equation) -> Sequence[Atom]:
     (x,), n = eqn.inputs, eqn.op.n  # type: ignore[attr-defined]
     wide = x if isinstance(x, Literal) or x.type.dtype == DTYPES["f64"] else w.make(Cast("f64"), x)
     wide = literal(wide.value, Type(DTYPES["f64"], ())) if isinstance(wide, Literal) else wide
-    number, factor = (literal(v, Type(DTYPES["f64"], ())) for v in (n + 1, polygamma_factor(n)))
+    numbers = (n + 1, polygamma_factor(n), LOWEST, math.nan)
+    number, factor, lowest, nan = (literal(v, Type(DTYPES["f64"], ())) for v in numbers)
+    wide = w.make(Where(), w.make(Lt(), wide, lowest), nan, wide)
     y = w.make(Mul(), w.make(Zeta(), number, wide), factor)
     return [y if y.type.dtype == x.type.dtype else w.make(Cast(SHORT_NAMES[x.type.dtype]), y)]

@@ -44,9 +44,10 @@ def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
     return found
 
 
-def window_bounds(n: int, m: int) -> list[tuple[int, int]]:
-    """Return the start and stop of each of m windows over n elements."""
-    return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+def window_bounds(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the starts and the stops of m windows over n elements."""
+    i = np.arange(m)
+    return i * n // m, -(-(i + 1) * n // m)
 
 
 def adaptive_avg_pool(name: str, axes: int, input: Any, output_size: Any) -> Any:
@@ -58,9 +59,9 @@ def adaptive_avg_pool(name: str, axes: int, input: Any, output_size: Any) -> Any
         inside = tuple(range(3, 3 + 2 * axes, 2))
         return drop_batch_axis(x.reshape(*x.shape[:2], *split).mean(inside), was_batched)
     for axis, m in enumerate(size, 2):
-        weights = np.zeros((x.shape[axis], m))
-        for i, (start, stop) in enumerate(window_bounds(x.shape[axis], m)):
-            weights[start:stop, i] = 1 / (stop - start)
+        starts, stops = window_bounds(x.shape[axis], m)
+        place = np.arange(x.shape[axis])[:, None]
+        weights = ((starts <= place) & (place < stops)) / (stops - starts)
         x = movedim(movedim(x, axis, -1) @ wrap(weights.astype(x.dtype)), -1, axis)
     return drop_batch_axis(x, was_batched)
 
@@ -88,10 +89,9 @@ def max_of_windows(x: Any, size: Sizes) -> tuple[Any, Any]:
     """Take the maximum of gathered windows; the last element is repeated in shorter ones."""
     sizes, axes, reads = x.shape[2:], len(size), []
     for axis, (n, m) in enumerate(zip(sizes, size)):
-        ends = window_bounds(n, m)
-        width = max((stop - start for start, stop in ends), default=1)
-        read = [[min(start + j, stop - 1) for j in range(width)] for start, stop in ends]
-        reads.append(np.array(read, np.int64).reshape(m, width))
+        starts, stops = window_bounds(n, m)
+        width = (stops - starts).max(initial=1)
+        reads.append(np.minimum(starts[:, None] + np.arange(width), stops[:, None] - 1))
         x = take_axis(x, 2 + axis, reads[-1].reshape(-1))
     x = x.reshape(*x.shape[:2], *[n for read in reads for n in read.shape])
     places, inside = [2 + 2 * i for i in range(axes)], [3 + 2 * i for i in range(axes)]

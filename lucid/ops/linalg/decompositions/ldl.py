@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.errors import ShapeError
+from lucid.errors import ArgumentError, ShapeError
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.ops.elementwise.complexes import conj
@@ -56,11 +56,23 @@ class LdlFactor(MatrixwiseConstant):
         return packed, pivots, info
 
 
+def check_blocks(pivots: np.ndarray) -> None:
+    """Raise an error unless pivots are rows, each negative one twice: LAPACK reads by them."""
+    given, n = pivots.tolist(), len(pivots)
+    row = 0
+    while row < n and 0 < abs(given[row]) <= n:
+        row += 1 if given[row] > 0 else 2 if given[row : row + 2].count(given[row]) == 2 else n + 1
+    if row != n:
+        facts = f"pivots {given} are not those of a matrix of {n} rows"
+        raise ArgumentError(f"ldl_solve: {facts}; use those from ldl_factor")
+
+
 class LdlSolve(Primitive):
     """a⁻¹ b from the factors of a: linear in b; the factors have no derivative."""
 
     hermitian: bool = False
     saves = "x"
+    fails = True
 
     def infer(self, packed: Type, pivots: Type, b: Type) -> Type:
         check_matrix("ldl_solve", packed)
@@ -77,6 +89,7 @@ class LdlSolve(Primitive):
             solve = lapack_routine("trs", self.hermitian, b.dtype)
             row_pivots = pivots.reshape(-1, pivots.shape[-1])
             for factors, swaps, x in zip(per_matrix(packed), row_pivots, per_matrix(out)):
+                check_blocks(swaps)
                 x[...] = solve(factors, swaps, x, lower=1)[0]
         return out
 
