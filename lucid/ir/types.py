@@ -12,6 +12,7 @@ from lucid.public.declare import public
 from lucid.support.caches import memoize, new_cache
 
 Shape = tuple[int, ...]
+LARGEST = np.iinfo(np.intp).max  # bytes of an array
 
 SHORT_NAMES: dict[np.dtype, str] = {
     np.dtype(long): short
@@ -53,6 +54,8 @@ class Type(metaclass=_Interning):
     _hash: int
 
     def __init__(self, dtype: np.dtype, shape: Shape) -> None:
+        if math.prod([n or 1 for n in shape]) * dtype.itemsize > LARGEST:
+            raise ShapeError(f"an array of {dtype} and shape {shape} exceeds any memory")
         write = object.__setattr__
         write(self, "dtype", dtype)
         write(self, "shape", shape)
@@ -112,16 +115,13 @@ def dtype_of(spec: Any) -> np.dtype:
     """Return the supported dtype for `spec`: a name, a NumPy type or a Python type."""
     if isinstance(spec, str) and spec in DTYPES:
         return DTYPES[spec]
+    remedy = f"use one of {', '.join(map(str, SHORT_NAMES))}"
     try:
         dtype = np.dtype(spec)
     except TypeError:
-        raise DTypeError(
-            f"{spec!r} is not a dtype; use one of {', '.join(map(str, SHORT_NAMES))}"
-        ) from None
+        raise DTypeError(f"{spec!r} is not a dtype; {remedy}") from None
     if dtype not in SHORT_NAMES:
-        raise DTypeError(
-            f"dtype {dtype} is not supported; use one of {', '.join(map(str, SHORT_NAMES))}"
-        )
+        raise DTypeError(f"dtype {dtype} is not supported; {remedy}")
     return dtype
 
 

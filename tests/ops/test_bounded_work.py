@@ -11,7 +11,7 @@ import scipy.special
 
 import lucid
 from lucid import func, linalg, special
-from lucid.errors import ArgumentError
+from lucid.errors import ArgumentError, ShapeError
 
 POLYNOMIALS = [name for name in special.__all__ if "_polynomial_" in name]
 HUGE = 10**17
@@ -99,3 +99,18 @@ def test_unpacking_refuses_pivots_that_are_no_rows():
         np.testing.assert_array_equal(unpack(lucid.tensor([1, 2, 3])), np.eye(3))
         with pytest.raises(ArgumentError, match="lu_unpack: a pivot is not from 1 to 3"):
             unpack(lucid.tensor([1, 2, 4]))
+
+
+TOO_LARGE = {
+    "fft": lambda x: lucid.fft.fft(x, n=10**30),
+    "fftn": lambda x: lucid.fft.fftn(x, s=(10**17, 100)),
+    "expand": lambda x: x.expand(2**61, 3, 4).sum(),
+    "vmap": lambda x: func.vmap(lambda y: y.expand(2**60, 4))(x),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_sizes_beyond_any_memory_are_refused_where_nothing_is_computed_yet(name):
+    for f in (TOO_LARGE[name], lucid.jit(TOO_LARGE[name])):
+        with pytest.raises(ShapeError, match="exceeds any memory"):
+            f(lucid.ones(3, 4))
