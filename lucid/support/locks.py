@@ -3,10 +3,10 @@
 A forked child has one thread. A lock that another thread held at that moment would stay locked
 forever in the child, so every lock of the package comes from `new_lock`, and those that the forking
 thread does not hold are free in the child. The locks of LLVM, and of modules that are
-being imported, cannot be freed that way: code that may hold them (compilation) runs under
-`fork_waits`, and a fork waits until no thread is inside. llvmlite's own lock is also taken when
-something of LLVM is freed, which happens anywhere, and in the child before any code of ours runs:
-what belonged to the threads that are gone. So the forking thread holds it.
+being imported, cannot be freed that way: code that may hold them (compilation) holds
+`fork_waits()`, a lock of its thread, and a fork takes those of all other threads. llvmlite's own
+lock is also taken when something of LLVM is freed, which happens anywhere, and in the child before
+any code of ours runs: what belonged to the threads that are gone. So the forking thread holds it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from lucid.support.garbage import gc_paused
 
 MAX_WAIT = 60.0  # the longest that a fork waits, in seconds
 MAX_RECORDING_WAIT = 30.0  # seconds to wait for a thread that records
-POLL = 0.001  # polling interval in seconds
 
 _locks: WeakSet[Any] = WeakSet()
-_threads: list[int] = []  # threads inside `fork_waits`
+_of_threads: WeakSet[Any] = WeakSet()  # the locks that `fork_waits` returns
 
 
 def new_lock() -> Any:
@@ -37,40 +36,39 @@ def new_lock() -> Any:
     return lock
 
 
-_entrance = new_lock()  # held during a fork
+_entrance = new_lock()  # held during a fork, and to add a thread
 _state_lock = new_lock()
 
 
-class _ForkWaits:
-    """The context manager `fork_waits`."""
+class _Own(threading.local):
+    """A lock of each thread."""
 
-    def __enter__(self) -> None:
-        thread = threading.get_ident()
-        if thread in _threads:
-            _threads.append(thread)  # a fork that waits for this thread must not stop it
-            return
+    def __init__(self) -> None:
         with _entrance:
-            _threads.append(thread)
-
-    def __exit__(self, *_: Any) -> None:
-        _threads.remove(threading.get_ident())
+            self.lock = new_lock()
+            _of_threads.add(self.lock)
 
 
-fork_waits = _ForkWaits()
+_own = _Own()
+
+
+def fork_waits() -> Any:
+    """Return a lock of this thread; a fork in another one waits until it is free."""
+    return _own.lock
 
 
 def import_module(name: str) -> Any:
     """Import a module; a fork waits until it is done, since the child could not finish it."""
-    with fork_waits, gc_paused():
+    with fork_waits(), gc_paused():
         return importlib.import_module(name)
 
 
 def _before_fork() -> None:
-    """Wait until no other thread is in `fork_waits`, and let none enter until the fork is done."""
+    """Take the locks that other threads hold while a fork must wait, until the fork is done."""
     _entrance.acquire()
     end = time.monotonic() + MAX_WAIT
-    while set(_threads) - {threading.get_ident()} and time.monotonic() < end:
-        time.sleep(POLL)
+    for lock in _of_other_threads():
+        lock.acquire(timeout=max(0.0, end - time.monotonic()))
     if lock := _lock_of_llvmlite():
         lock.acquire(timeout=MAX_WAIT)
 
@@ -78,7 +76,13 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     if lock := _lock_of_llvmlite():
         release(lock)
+    for lock in _of_other_threads():
+        release(lock)
     release(_entrance)
+
+
+def _of_other_threads() -> list[Any]:
+    return [lock for lock in _of_threads if lock is not _own.lock]
 
 
 def _lock_of_llvmlite() -> Any:
@@ -89,7 +93,6 @@ def _lock_of_llvmlite() -> Any:
 
 def _after_fork_in_child() -> None:
     _after_fork()
-    _threads[:] = [thread for thread in _threads if thread == threading.get_ident()]
     for lock in list(_locks):
         if not lock._is_owned():
             lock._at_fork_reinit()
@@ -108,12 +111,21 @@ def state_lock() -> Any:
     return _state_lock
 
 
-def wait_for_recording() -> bool:
-    """Acquire the lock of shared state, which a recording holds, and return whether that worked.
+def after_recording(function: Callable[..., Any], *args: Any) -> Any:
+    """Return `function(*args)`, called with the lock of shared state, which a recording holds.
 
-    User code in a recording may itself wait for this thread, so this gives up after a while.
+    User code in a recording may itself wait for this thread, so after a while the function is
+    called without the lock.
     """
-    return bool(_state_lock.acquire(False) or _state_lock.acquire(timeout=MAX_RECORDING_WAIT))
+    acquired: list[bool] = []
+    try:
+        # One call in C, which an interrupt cannot part, takes the lock and notes that it did; a
+        # `with` statement cannot give up.
+        acquired.extend(map(_state_lock.acquire, (True,), (MAX_RECORDING_WAIT,)))
+        return function(*args)
+    finally:
+        if acquired and acquired[0]:
+            _state_lock.release()
 
 
 def release(lock: Any) -> None:

@@ -19,7 +19,7 @@ from lucid.ir.infer import infer
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.public.declare import public
-from lucid.support.locks import release, state_lock, wait_for_recording
+from lucid.support.locks import after_recording
 from lucid.support.source import Source, at_line
 from lucid.tape.modes import current
 from lucid.tape.recording.pending import Pending, array_of, is_foreign
@@ -286,8 +286,8 @@ class Traced:
         """The ndarray, computed now if it is pending; None inside vmap and abstract traces."""
         raw = self.raw
         if raw.__class__ is Pending:
-            if is_foreign(raw) and wait_for_recording():
-                release(state_lock())
+            if is_foreign(raw):
+                after_recording(int)
                 if self.raw is not raw:  # it has the value from before the recording again
                     return self.value
             raw = self.raw = raw.compute()

@@ -38,7 +38,7 @@ STATE = {
     "lucid.ir.pytree._leaves": "classes registered as leaves",
     "lucid.ir.pytree._registered": "classes registered as pytrees",
     "lucid.support.locks._locks": "the locks of the package, weakly",
-    "lucid.support.locks._threads": "threads that a fork waits for right now",
+    "lucid.support.locks._of_threads": "the locks of threads that a fork takes, weakly",
     "lucid.tape.node.active_recorders": "the Recorders that are active right now",
     "lucid.tape.node.followers": "what follows the eager code of threads right now",
     "lucid.tape.views.exported": "the arrays whose memory NumPy sees, weakly",

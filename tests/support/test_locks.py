@@ -10,7 +10,7 @@ import time
 import pytest
 
 import lucid
-from lucid.support.locks import Locks, fork_waits, new_lock
+from lucid.support.locks import Locks, after_recording, fork_waits, new_lock, state_lock
 from lucid.tape.node import active_recorders
 
 
@@ -77,7 +77,7 @@ def test_a_fork_waits_for_the_blocks_of_other_threads():
     here, ended = threading.Event(), []
 
     def block():
-        with fork_waits, fork_waits:
+        with fork_waits(), fork_waits():
             here.set()
             time.sleep(0.3)
             ended.append(True)
@@ -114,9 +114,25 @@ def test_a_fork_while_another_thread_records_leaves_its_tensors_usable(elsewhere
     assert child(use) == 0
 
 
-def test_an_interrupt_leaves_no_lock_locked():
+LOCKS = Locks([new_lock(), new_lock()])
+
+
+def compile_something():
+    with fork_waits():
+        pass
+
+
+USERS = {
+    "Locks": (lambda: LOCKS.run(int), LOCKS.locks),
+    "after_recording": (lambda: after_recording(int), [state_lock()]),
+    "fork_waits": (compile_something, [fork_waits()]),
+}
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_an_interrupt_leaves_no_lock_locked(name):
     """Where a `with` statement calls an `__exit__` in Python, two of five stay locked."""
-    locks = Locks([new_lock(), new_lock()])
+    use, locks = USERS[name]
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     interrupts = 0
     try:
@@ -124,10 +140,10 @@ def test_an_interrupt_leaves_no_lock_locked():
             try:
                 signal.setitimer(signal.ITIMER_REAL, 2e-4)
                 while True:
-                    locks.run(int)
+                    use()
             except KeyboardInterrupt:
                 interrupts += 1
-                assert not any(lock._is_owned() for lock in locks.locks)
+                assert not any(lock._is_owned() for lock in locks)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -28,7 +28,7 @@ def compile_hot(
 ) -> Callable[[Sequence[Any]], list[Any]]:
     """Compile a Graph to a native program; if that fails, warn and return its interpreter."""
     try:
-        with fork_waits, slow_notice(graph):
+        with fork_waits(), slow_notice(graph):
             from lucid.compiler.compile import compile_graph
 
             return compile_graph(graph, into, budget)
@@ -67,7 +67,7 @@ def interpret_everything() -> bool:
 def load_cipher() -> Any:
     """Return what builds native draws of random words, None if it is not available."""
     try:
-        with fork_waits:
+        with fork_waits():
             from lucid.compiler.lowering.random.eager_words import build_draw
 
             build_draw((2,), 2)

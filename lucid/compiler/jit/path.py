@@ -30,7 +30,7 @@ from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.public.lazy import LazyModule
 from lucid.support.caches import cached_property
-from lucid.support.locks import Locks, state_lock, wait_for_recording
+from lucid.support.locks import Locks, after_recording
 from lucid.support.source import caller
 from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
@@ -388,7 +388,7 @@ class Path:
         written = self.written
         if self.written_arguments:
             written = [*written, *[args[i] for i in self.written_arguments]]
-        self.write(written, values)
+        after_recording(self.write, written, values)
         rest = iter(values[len(written) :])
         for cell, sets in zip(self.cells, self.sets_grad):
             cell.grad = wrap(next(rest)) if sets else None
@@ -396,25 +396,20 @@ class Path:
     def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
         """Give tensors the values that a run has computed for them."""
         source = None
-        acquired = wait_for_recording()
-        try:
-            for x, value in zip(tensors, values):
-                if value is not x.raw:
-                    x.value[...] = value
-                if x.storage is None and x.node is None:  # see `count_unshared_write`
-                    x.writes = getattr(x, "writes", 0) + 1
-                    continue
-                if x.storage is not None:
-                    source = source or caller()
-                if not count_unshared_write(x, source):
-                    source = source or caller()
-                    mark_written(x, source)
-            for x in self.aliases:
-                if x.node is not None:  # the write to its memory is counted already
-                    mark_written(x, source)
-        finally:
-            if acquired:
-                state_lock().release()
+        for x, value in zip(tensors, values):
+            if value is not x.raw:
+                x.value[...] = value
+            if x.storage is None and x.node is None:  # see `count_unshared_write`
+                x.writes = getattr(x, "writes", 0) + 1
+                continue
+            if x.storage is not None:
+                source = source or caller()
+            if not count_unshared_write(x, source):
+                source = source or caller()
+                mark_written(x, source)
+        for x in self.aliases:
+            if x.node is not None:  # the write to its memory is counted already
+                mark_written(x, source)
 
     @cached_property
     def leaves_gradients(self) -> bool:

@@ -30,7 +30,7 @@ def compile_object(*sources: object, optimize: bool = True) -> bytes:
     """Compile LLVM IR (text, or anything whose `str` is text), linked together, to object code.
 
     Without `optimize` the only pass inlines functions that are marked `alwaysinline`.
-    Several threads may compile at once, each or what it works for under `fork_waits`.
+    Several threads may compile at once, each or what it works for under `fork_waits()`.
     """
     from llvmlite.binding import ffi
 
@@ -49,14 +49,14 @@ def compile_object(*sources: object, optimize: bool = True) -> bytes:
 
 def assembly(*sources: object) -> str:
     """Return the machine code of `compile_object` as assembly text, to read."""
-    with fork_waits:
+    with fork_waits():
         machine = target_machine()
         return machine.emit_assembly(_optimized(machine, sources, LEVEL))
 
 
 def optimized_ir(*sources: object) -> str:
     """Return the LLVM IR after the passes, to read."""
-    with fork_waits:
+    with fork_waits():
         return str(_optimized(target_machine(), sources, LEVEL))
 
 

@@ -69,7 +69,7 @@ def name_of(source: Structure | Source) -> str:
 def kernels_of(sources: Iterable[Structure | Source]) -> dict[Any, Kernel]:
     """Return the Kernel of each source, by its key, as the current backend compiles it."""
     backend = selection.current()
-    with fork_waits, _lock:
+    with fork_waits(), _lock:
         wanted = {source.key: source for source in sources}
         slots = {key: slot_of(source, backend) for key, source in wanted.items()}
         missing = [wanted[key] for key in wanted if slots[key] not in _loaded]

@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
 def load_all(requests: Sequence[Request]) -> list[dict[str, Kernel]]:
     """Load the kernels of each request, compiling cache misses in parallel."""
-    with fork_waits:
+    with fork_waits():
         return _load_all(requests)
 
 
@@ -87,7 +87,7 @@ def kernels_in(library: Library, request: Request) -> dict[str, Kernel]:
 
 def load_library(request: Request) -> Library:
     """Return the library of one request, from the cache or newly compiled."""
-    with fork_waits:
+    with fork_waits():
         library = find(request)
         if library is not None:
             return library

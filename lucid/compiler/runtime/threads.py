@@ -75,7 +75,7 @@ def _setter(address: int) -> Callable[[int], None]:
 def native() -> Runtime:
     """Return the runtime of this process, loaded on first use."""
     if _Process.runtime is None:
-        with fork_waits, _lock:
+        with fork_waits(), _lock:
             _Process.runtime = _Process.runtime or _start(kernel.load_library(_request()))
     return _Process.runtime
 
@@ -89,7 +89,7 @@ def prepare() -> None:
         return
     _Process.is_prepared = True
     with contextlib.suppress(Exception):
-        with fork_waits, _lock:
+        with fork_waits(), _lock:
             if library := kernel.find(_request()):
                 _Process.runtime = _start(library)
                 return
