@@ -101,6 +101,17 @@ def test_unpacking_refuses_pivots_that_are_no_rows():
             unpack(lucid.tensor([1, 2, 4]))
 
 
+@pytest.mark.parametrize("name", ["stride", "padding", "dilation"])
+def test_windows_beyond_32_bits_are_refused(name):
+    """Planning the tiles of 10**17 positions did not end, and strides were NumPy's error."""
+    x, w = lucid.ones(1, 2, 9), lucid.ones(2, 2, 3)
+    for size in (10**17, 10**30):
+        convolve = lambda x, w: lucid.nn.functional.conv1d(x, w, **{name: size})  # noqa: B023,E731
+        for f in (convolve, lucid.jit(convolve)):
+            with pytest.raises(ShapeError, match=f"conv1d: {name} {size} is too large"):
+                f(x, w)
+
+
 TOO_LARGE = {
     "fft": lambda x: lucid.fft.fft(x, n=10**30),
     "fftn": lambda x: lucid.fft.fftn(x, s=(10**17, 100)),

@@ -18,6 +18,7 @@ from lucid.ops.shape.creation import ones
 from lucid.tape.bind import bind
 
 Sizes = tuple[int, ...]
+LARGEST = 1 << 31  # of a size, stride, padding or dilation
 NAMING = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
@@ -46,7 +47,7 @@ def over_axes(axes: int, function: Callable[..., Any]) -> Callable[..., Callable
 def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Sizes:
     """Return one integer per axis, from one integer or a sequence."""
     if is_plain_sizes(value) and value.__class__ is tuple and len(value) == axes:
-        if min(value) >= least:
+        if min(value) >= least and max(value) <= LARGEST:
             return value
     given = list(value) if isinstance(value, (tuple, list)) else [value]
     try:
@@ -59,6 +60,8 @@ def int_tuple(name: str, what: str, value: Any, axes: int, least: int = 0) -> Si
         raise ShapeError(f"{name}: {what} {value!r} for {axes} axes; give 1 or {axes} integers")
     if min(found, default=least) < least:
         raise ShapeError(f"{name}: {what} {value!r}; it must be at least {least}")
+    if max(found, default=0) > LARGEST:
+        raise ShapeError(f"{name}: {what} {value!r} is too large")
     return found
 
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,9 +107,13 @@ class Windows:
         def sizes() -> list[int]:
             return [math.ceil(axis.positions / n) for axis, n in zip(self.axes, counts)]
 
+        def fits(i: int, least: int, n: int) -> bool:
+            counts[i] = n
+            return self.nbytes(sizes()) <= LOCAL_BYTES or sizes()[i] <= least
+
         for i, least in ((0, 1), (1, 4), (2, 8 * self.lanes), (1, 1), (2, self.lanes)):
-            while self.nbytes(sizes()) > LOCAL_BYTES and sizes()[i] > least:
-                counts[i] += 1
+            tried = range(counts[i], max(self.axes[i].positions, counts[i]) + 1)
+            counts[i] = tried[bisect_left(tried, True, key=partial(fits, i, least))]
         found = sizes()
         return found[0], found[1], found[2]
 

@@ -27,8 +27,6 @@ from lucid.public.declare import Dynamic
 from lucid.tape.bind import bind
 from lucid.tape.node import wrap
 
-LARGEST = 1 << 31  # windows along an axis
-
 
 def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
     """Return the output size; None keeps the size of an axis."""
@@ -38,10 +36,7 @@ def resolve_output_size(name: str, output_size: Any, sizes: Sizes) -> Sizes:
         given = [n if size is None else size for size, n in zip(given, sizes)]
     if 0 in sizes:
         raise ShapeError(f"{name}: an input of size {sizes} has no elements to pool")
-    found = int_tuple(name, "output_size", given, len(sizes), 0)
-    if max(found, default=0) > LARGEST:
-        raise ShapeError(f"{name}: output_size={output_size!r} is too large")
-    return found
+    return int_tuple(name, "output_size", given, len(sizes), 0)
 
 
 def window_bounds(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
