@@ -102,7 +102,7 @@ def test_unpacking_refuses_pivots_that_are_no_rows():
 
 
 @pytest.mark.parametrize("name", ["stride", "padding", "dilation"])
-def test_windows_beyond_32_bits_are_refused(name):
+def test_windows_beyond_the_largest_size_are_refused(name):
     """Planning the tiles of 10**17 positions did not end, and strides were NumPy's error."""
     x, w = lucid.ones(1, 2, 9), lucid.ones(2, 2, 3)
     for size in (10**17, 10**30):

@@ -118,7 +118,6 @@ ROWS = [
         ],
         [bad(ShapeError, "must be a matrix", real(3), 1.0)],
         smooth=False,
-        unmapped="it writes into a tensor from outside of the mapped function",
         unjitted="it writes into its argument, so a second call sees another one",
     ),
     Row(

@@ -12,6 +12,7 @@ from lucid.func.mapping.levels import (
     VmapCall,
     VmapLevel,
     broadcast_rows,
+    check_unshared,
     run_paths,
     select_rows,
 )
@@ -24,7 +25,7 @@ from lucid.ops.shape.copying import COPY
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.node import Traced
-from lucid.tape.recording.body import BodyRecorder, trace_state
+from lucid.tape.recording.body import BodyRecorder, State, trace_state
 from lucid.tape.recording.trace import function_name
 from lucid.transforms.vmap import Batched
 
@@ -78,6 +79,7 @@ def vmap(
         what = f"vmap of {function_name(f)}"
         leaves, tree = flatten(args)
         dims = broadcast_dims(what, "in_dims", dims_in, args, len(leaves))
+        is_tensor = [isinstance(x, Traced) for x in leaves]
         leaves = [to_front(what, x, d) for x, d in zip(leaves, dims)]
         n = batch_size(what, leaves, dims, axis_size)
         call = VmapCall(what, n, randomness, axis_name)
@@ -87,7 +89,7 @@ def vmap(
             chosen = leaves
             if len(rows := mapped.rows) != n:
                 chosen = [x if d is None else select_rows(x, rows) for x, d in zip(leaves, dims)]
-            return run(f, mapped, chosen, dims, tree, kwargs)
+            return run(f, mapped, chosen, dims, tree, kwargs, leaves, is_tensor)
 
         parts, order = [], []
         chunks = [range(start, min(start + size, n)) for start in range(0, max(n, 1), max(size, 1))]
@@ -118,13 +120,20 @@ def run(
     dims: Sequence[Any],
     tree: Any,
     kwargs: Any,
+    whole: Sequence[Any],
+    is_tensor: Sequence[bool],
 ) -> tuple[list[Batched], Any]:
-    """Trace `f` for one example and run the batched Graph on the examples of `mapped`."""
+    """Trace `f` for one example and run the batched Graph on the examples of `mapped`.
+
+    whole        the arguments with all examples
+    is_tensor    which of them are the caller's tensors, so that `f` may write its examples
+    """
     call = mapped.call
 
     def trace(recorder: BodyRecorder) -> tuple[Any, ...]:
         mapped.begin(recorder)
-        inside = [x if d is None else mapped.input(x) for x, d in zip(leaves, dims)]
+        given = zip(leaves, dims, is_tensor)
+        inside = [x if d is None else mapped.input(x, is_lent) for x, d, is_lent in given]
         before = local.maps
         local.maps = (*before, mapped)
         try:
@@ -132,15 +141,28 @@ def run(
         finally:
             local.maps = before
         outputs = [as_tensor(y) for y in result]
-        return *recorder.section(mapped.inputs, outputs), out_tree
+        written = recorder.written_arguments(inside)
+        ends = [*outputs, *[inside[i] for i in written]]
+        same = {j: i for j, y in enumerate(outputs) for i in written if y is inside[i]}
+        return *recorder.section(mapped.inputs, ends), out_tree, written, same
 
-    (section, captured, out_tree), recorder = trace_state(call.what, trace, state=call.state)
+    traced, recorder = trace_state(call.what, trace, state=call.state)
+    section, captured, out_tree, written, same = traced
     call.hold_locks(recorder)
     values = [*mapped.values, *[Batched(bind(COPY, x), False) for x in recorder.state]]
+    for i in written:  # a derivative may need the value before
+        values[sum(d is not None for d in dims[:i])] = Batched(bind(COPY, leaves[i]), True)
     given = [*values, *[Batched(x, False) for x in captured]]
     results = vmap_cut(section, function_name(f), mapped.n, given, call.axis_name)
     n_out = len(results) - len(recorder.state)
     call.on_part(recorder, results[n_out:])
+    n_out -= len(written)
+    for (i, detached), y in zip(written.items(), results[n_out:]):
+        others = [*whole[:i], *whole[i + 1 :], *captured, *recorder.state]
+        check_unshared(call.what, whole[i], others)
+        call.written.append((State(whole[i], detached), mapped.rows, broadcast_rows(y, mapped.n)))
+    if mapped.n == call.n:
+        results = [Batched(whole[same[j]], True) if j in same else y for j, y in enumerate(results)]
     return results[:n_out], out_tree
 
 

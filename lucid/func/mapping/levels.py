@@ -13,10 +13,12 @@ from lucid.ir.types import Type
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.random.keyed import split
 from lucid.support.locks import Locks
+from lucid.support.source import at_line
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, Traced, as_source, leaf, missing_value_error
 from lucid.tape.recording.body import BodyRecorder, State
 from lucid.tape.views import node_of
+from lucid.tape.writes import check_writable
 from lucid.transforms.vmap import Batched
 from lucid.transforms.vmap import vmap as vmap_graph
 
@@ -35,6 +37,7 @@ class VmapCall:
     axis_name     the name of its batch axis for collectives, or None
     seeds         id -> (Generator, the key that the streams of the examples start from)
     state         outside tensors that the function writes, and their values after it
+    written       mapped arguments that the function writes: which, in which rows, new values
     """
 
     def __init__(self, what: str, n: int, randomness: str, axis_name: Any = None) -> None:
@@ -45,6 +48,7 @@ class VmapCall:
         self.seeds: dict[int, tuple[Any, Any]] = {}
         self.state: list[State] = []
         self.after: dict[int, Any] = {}
+        self.written: list[tuple[State, Sequence[int], Any]] = []
         self.parts = 0
         self.held: Locks | None = None
 
@@ -76,7 +80,13 @@ class VmapCall:
         self.parts += 1
 
     def write_back(self) -> None:
+        for s in [*self.state, *[s for s, _, _ in self.written]]:
+            check_writable(s.tensor, "vmap")
         write_back(self.state, [self.after[id(s.tensor)] for s in self.state], "vmap")
+        for s, rows, value in self.written:
+            if len(rows) < self.n:
+                value = s.tensor.index_copy(0, as_tensor(list(rows)), value)
+            write_back([s], [value], "vmap")
 
 
 def same_value(x: Any, y: Any) -> bool:
@@ -115,14 +125,17 @@ class VmapLevel:
     def n(self) -> int:
         return len(self.rows)
 
-    def input(self, tensor: Any) -> Any:
-        """Return the traced value of one example of `tensor`, whose examples are in axis 0."""
+    def input(self, tensor: Any, is_lent: bool = False) -> Any:
+        """Return the traced value of one example of `tensor`, whose examples are in axis 0.
+
+        is_lent    whether the function may write it
+        """
         flags = TRACE | (tensor.node.flags & GRAD if tensor.node is not None else 0)
         inside = leaf(Type(tensor.dtype, tensor.shape[1:]), self.trace, flags)
         self.recorder.inputs.add(inside.node)
         self.inputs.append(inside)
         self.values.append(Batched(tensor, True))
-        return inside
+        return self.recorder.lend(inside) if is_lent else inside
 
     def index(self) -> Any:
         """Return the number of the example, a traced value like an argument."""
@@ -265,6 +278,29 @@ def common_value(mapped: VmapLevel, x: Any, what: str) -> Any:
         for kept in groups.values()
     ]
     raise BranchSplit(mapped, parts)
+
+
+def check_unshared(what: str, x: Any, others: Sequence[Any]) -> None:
+    """Raise an error if memory that examples write through an argument is read another way."""
+    for y in others:
+        if isinstance(y, Traced) and shares_memory(x, y):
+            raise GraphError(
+                f"{what}: an argument is written, {x.type}, whose memory the function also reads "
+                f"through another tensor, {y.type}; clone() one of them{at_line()}"
+            )
+
+
+def shares_memory(x: Any, y: Any) -> bool:
+    """True if two tensors may have elements in the same memory."""
+    if x.raw.__class__ is np.ndarray is y.raw.__class__:
+        return np.may_share_memory(x.raw, y.raw)
+    return root_of(x) is root_of(y)
+
+
+def root_of(x: Any) -> Any:
+    while x.origin is not None:
+        x = x.origin[0]
+    return x
 
 
 def select_rows(x: Any, rows: Sequence[int]) -> Any:

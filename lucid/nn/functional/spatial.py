@@ -18,7 +18,7 @@ from lucid.ops.shape.creation import ones
 from lucid.tape.bind import bind
 
 Sizes = tuple[int, ...]
-LARGEST = 1 << 31  # of a size, stride, padding or dilation
+LARGEST = 1 << 24  # size, stride, padding or dilation along an axis
 NAMING = ("__module__", "__name__", "__qualname__", "__doc__")
 
 

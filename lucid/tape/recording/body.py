@@ -54,6 +54,7 @@ class BodyRecorder(Recorder):
     inside      the inputs that stand for them
     writes      id of a state -> whether no derivative flows through the writes to it
     refused     why this body must not write to outside tensors; "" if it may
+    lent        id of an argument that the body may write, as it may its state -> the argument
     """
 
     def __init__(self, what: str, state: Sequence[State] = (), refused: str = "") -> None:
@@ -61,6 +62,7 @@ class BodyRecorder(Recorder):
         self.what = what
         self.refused = refused
         self.given = state
+        self.lent: dict[int, Any] = {}
         self.state: list[Any] = []
         self.inside: list[Any] = []
         self.writes: dict[int, bool] = {}
@@ -110,6 +112,18 @@ class BodyRecorder(Recorder):
         x = leaf(type, self.trace, flags)
         self.inputs.add(x.node)
         return x
+
+    def lend(self, x: Any) -> Any:
+        """Return an input of the body as a tensor that the body may write."""
+        x.node.is_state = True
+        tensor = wrap(None, x.node)
+        self.lent[id(tensor)] = tensor
+        return tensor
+
+    def written_arguments(self, given: Sequence[Any]) -> dict[int, bool]:
+        """Return which arguments are written, and whether no derivative flows through that."""
+        lent = [(i, id(x)) for i, x in enumerate(given) if id(x) in self.lent]
+        return {i: self.writes[key] for i, key in lent if key in self.writes}
 
     # Reads of what is outside
 
@@ -181,7 +195,7 @@ class BodyRecorder(Recorder):
         while root.origin is not None:
             root, _, severed = root.origin
             detached = detached or severed
-        if all(root is not s for s in self.state):
+        if id(root) not in self.lent and all(root is not s for s in self.state):
             if not self.is_external(root.node):
                 return
             if self.refused:

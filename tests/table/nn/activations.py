@@ -131,7 +131,6 @@ def stored(row: Row) -> Row:
         plain,
         refused,
         smooth=False,
-        unmapped="the memory of an argument is the caller's",
         unjitted="the first run changes the arguments",
     )
 
