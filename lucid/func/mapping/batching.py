@@ -141,10 +141,10 @@ def run(
         finally:
             local.maps = before
         outputs = [as_tensor(y) for y in result]
-        written = recorder.written_arguments(inside)
-        ends = [*outputs, *[inside[i] for i in written]]
-        same = {j: i for j, y in enumerate(outputs) for i in written if y is inside[i]}
-        return *recorder.section(mapped.inputs, ends), out_tree, written, same
+        written = recorder.written_arguments(inside) if recorder.writes else {}
+        same = {j: i for i in written for j, y in enumerate(outputs) if y is inside[i]}
+        outputs += [inside[i] for i in written]
+        return *recorder.section(mapped.inputs, outputs), out_tree, written, same
 
     traced, recorder = trace_state(call.what, trace, state=call.state)
     section, captured, out_tree, written, same = traced
@@ -161,8 +161,9 @@ def run(
         others = [*whole[:i], *whole[i + 1 :], *captured, *recorder.state]
         check_unshared(call.what, whole[i], others)
         call.written.append((State(whole[i], detached), mapped.rows, broadcast_rows(y, mapped.n)))
-    if mapped.n == call.n:
-        results = [Batched(whole[same[j]], True) if j in same else y for j, y in enumerate(results)]
+    for j, i in same.items():
+        if mapped.n == call.n:
+            results[j] = Batched(whole[i], True)
     return results[:n_out], out_tree
 
 

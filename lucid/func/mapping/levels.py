@@ -80,7 +80,7 @@ class VmapCall:
         self.parts += 1
 
     def write_back(self) -> None:
-        for s in [*self.state, *[s for s, _, _ in self.written]]:
+        for s, _, _ in self.written:
             check_writable(s.tensor, "vmap")
         write_back(self.state, [self.after[id(s.tensor)] for s in self.state], "vmap")
         for s, rows, value in self.written:
