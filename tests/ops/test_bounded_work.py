@@ -112,6 +112,13 @@ def test_windows_beyond_the_largest_size_are_refused(name):
                 f(x, w)
 
 
+def test_neighbors_beyond_the_channels_are_not_summed():
+    x = np.random.default_rng(0).normal(size=(2, 3, 4))
+    size = 10**17
+    found = lucid.nn.functional.local_response_norm(lucid.tensor(x), size, float(size), 0.5, 2.0)
+    np.testing.assert_allclose(found, x / np.sqrt(2.0 + (x * x).sum(1, keepdims=True)))
+
+
 TOO_LARGE = {
     "fft": lambda x: lucid.fft.fft(x, n=10**30),
     "fftn": lambda x: lucid.fft.fftn(x, s=(10**17, 100)),

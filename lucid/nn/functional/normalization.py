@@ -303,10 +303,10 @@ def local_response_norm(
     )
     if not x.numel():
         return x + 0
-    widths = [0, 0] * (x.ndim - 2) + [size // 2, (size - 1) // 2]
-    squares = pad(x * x, widths)
+    before, after = min(size // 2, shape[0]), min((size - 1) // 2, shape[0])
+    squares = pad(x * x, [0, 0] * (x.ndim - 2) + [before, after])
     near = slice_axis(squares, 1, 0, shape[0])
-    for i in range(1, size):
+    for i in range(1, before + after + 1):
         near = near + slice_axis(squares, 1, i, i + shape[0])
     return x / (near * (alpha / size) + k) ** beta
 
