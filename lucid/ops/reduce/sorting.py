@@ -18,14 +18,34 @@ from lucid.ops.reduce.reduction import bind_checked
 from lucid.public.declare import public
 from lucid.tape.bind import bind
 
+SMALL = 10_000  # elements that are sorted by the stable algorithm at once
 
-def sort_order(x: np.ndarray, axis: int, descending: bool, stable: bool) -> np.ndarray:
-    """Return the int64 indices that sort `x`; if `stable`, equal elements keep their order."""
-    kind: Any = "stable" if stable else None
+
+def sort_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """Return the int64 indices that sort `x`.
+
+    Equal elements keep their order whether `stable` is asked for or not, as in compiled programs:
+    derivatives follow the indices.
+    """
     if not descending:
-        return np.argsort(x, axis, kind=kind).astype(INT64, copy=False)
-    from_the_end = np.argsort(np.flip(x, axis), axis, kind=kind)
+        return stable_argsort(x, axis).astype(INT64, copy=False)
+    from_the_end = stable_argsort(np.flip(x, axis), axis)
     return np.subtract(x.shape[axis] - 1, np.flip(from_the_end, axis), dtype=INT64)
+
+
+def stable_argsort(x: np.ndarray, axis: int) -> np.ndarray:
+    """NumPy's stable argsort; many floats are sorted by the faster one, and ties after it."""
+    if x.size <= SMALL or x.dtype.kind != "f":
+        return np.argsort(x, axis, kind="stable")
+    x = x.swapaxes(axis, -1)
+    order, n = np.argsort(x, -1), x.shape[-1]
+    values = np.take_along_axis(x, order, -1)
+    differs = (values[..., 1:] != values[..., :-1]) & ~np.isnan(values[..., :-1])
+    if not differs.all():  # sort the indices within each run of equal values
+        keys = order.astype(INT64, copy=False)
+        keys[..., 1:] += np.cumsum(differs, -1) * n
+        order = np.sort(keys, -1, kind="stable") % n
+    return order.swapaxes(axis, -1)
 
 
 class Sort(Selection):
@@ -40,7 +60,7 @@ class Sort(Selection):
         return x, Type(INT64, x.shape)
 
     def eval(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        indices = sort_order(x, self.axis, self.descending, self.stable)
+        indices = sort_order(x, self.axis, self.descending)
         return np.take_along_axis(x, indices, self.axis), indices
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
@@ -60,7 +80,7 @@ class Argsort(Constant):
         return Type(INT64, x.shape)
 
     def eval(self, x: np.ndarray) -> np.ndarray:
-        return sort_order(x, self.axis, self.descending, self.stable)
+        return sort_order(x, self.axis, self.descending)
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(Argsort(self.axis + 1, self.descending, self.stable), x)
@@ -69,8 +89,8 @@ class Argsort(Constant):
 class TopK(Selection):
     """The `k` largest or smallest elements along `axis`, with their indices; sorted if `sorted`.
 
-    Equal chosen elements are in the order of their indices. Which of the elements that tie for the
-    last place are chosen is undefined.
+    Equal chosen elements are in the order of their indices. Of those that tie for the last place
+    the first ones are chosen.
     """
 
     name = "topk"
@@ -94,9 +114,7 @@ class TopK(Selection):
         if k > n:
             raise ValueError(f"topk: k={k} exceeds the size {n}")
         if 0 < k < n:
-            start = n - k if self.largest else 0
-            indices = np.argpartition(x, n - k if self.largest else k - 1, axis)
-            indices = indices[(slice(None),) * axis + (slice(start, start + k),)]
+            indices = self.choose(x.swapaxes(axis, -1)).swapaxes(axis, -1)
         else:
             row = np.arange(k).reshape([-1] + [1] * (x.ndim - 1 - axis))
             indices = np.broadcast_to(row, (*x.shape[:axis], k, *x.shape[axis + 1 :]))
@@ -104,8 +122,22 @@ class TopK(Selection):
         values = np.take_along_axis(x, indices, axis)
         if not self.sorted:
             return values, indices
-        inner = sort_order(values, axis, self.largest, True)
+        inner = sort_order(values, axis, self.largest)
         return np.take_along_axis(values, inner, axis), np.take_along_axis(indices, inner, axis)
+
+    def choose(self, x: np.ndarray) -> np.ndarray:
+        """Return the indices of the chosen elements of the last axis, in any order."""
+        k, n = self.k, x.shape[-1]
+        if x.size > SMALL:
+            last = n - k if self.largest else k - 1
+            order = np.argpartition(x, last, -1)
+            chosen = order[..., last:] if self.largest else order[..., :k]
+            least = np.take_along_axis(x, order[..., last : last + 1], -1)
+            ties = (np.take_along_axis(x, chosen, -1) == least).sum(-1)
+            is_known = x.dtype.kind != "f" or not np.isnan(least).any()
+            if is_known and np.array_equal((x == least).sum(-1), ties):
+                return chosen
+        return sort_order(x, -1, self.largest)[..., :k]
 
     def batch(self, n: int, batched: tuple[bool, ...], x: Any) -> Any:
         return bind(TopK(self.axis + 1, self.k, self.largest, self.sorted), x)

@@ -183,12 +183,20 @@ def test_a_tracked_argument_is_written_and_differentiated():
         assert f(leaf) is leaf and np.array_equal(leaf, 3 * X)
 
 
-def test_under_transforms_an_argument_is_still_the_callers():
+def test_under_grad_an_argument_is_still_the_callers():
     f = lucid.jit(lambda x: x.add_(1.0).sum())
     f(lucid.ones(3))
-    for run in (F.grad(f), F.vmap(f)):
-        with pytest.raises(GraphError, match="cannot be modified in place"):
-            run(lucid.ones(3, 3)) if run is not F.grad else run(lucid.ones(3))
+    with pytest.raises(GraphError, match="cannot be modified in place"):
+        F.grad(f)(lucid.ones(3))
+
+
+def test_under_vmap_an_argument_is_a_part_of_the_callers():
+    f = lucid.jit(lambda x: x.add_(1.0).sum())
+    f(lucid.ones(3))
+    for _ in range(3):
+        a = lucid.ones(2, 3)
+        assert F.vmap(f)(a).tolist() == [6.0, 6.0]
+        assert a.tolist() == [[2.0] * 3] * 2
 
 
 def test_read_only_memory_is_refused():
