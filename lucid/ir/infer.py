@@ -14,10 +14,9 @@ _inferred: dict[Any, Any] = new_cache(f"{__name__}._inferred", {})
 def infer(op: Primitive, types: tuple[Type, ...]) -> Any:
     """Return `op.infer(*types)`, cached."""
     key = (op, types)
-    try:
-        return _inferred[key]
-    except KeyError:
-        pass
+    result = _inferred.get(key)
+    if result is not None:
+        return result
     result = op.infer(*types)
     if not op.single_use:
         if len(_inferred) > 50_000:

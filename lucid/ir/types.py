@@ -54,8 +54,9 @@ class Type(metaclass=_Interning):
     _hash: int
 
     def __init__(self, dtype: np.dtype, shape: Shape) -> None:
-        if math.prod([n or 1 for n in shape]) * dtype.itemsize > LARGEST:
-            raise ShapeError(f"an array of {dtype} and shape {shape} exceeds any memory")
+        size = math.prod([max(int(n), 1) for n in shape]) * dtype.itemsize
+        if size > LARGEST or min(shape, default=0) < 0:
+            raise ShapeError(f"shape {shape} of {dtype} has a negative size or exceeds any memory")
         write = object.__setattr__
         write(self, "dtype", dtype)
         write(self, "shape", shape)

@@ -14,7 +14,6 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import broadcast_shapes, dtype_of
 from lucid.ops.core.arguments import public_function
-from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.elementwise.conditional import clamp, where
 from lucid.ops.elementwise.exponential import exp, log, log1p, sigmoid
@@ -25,6 +24,7 @@ from lucid.ops.random.keyed import as_key, split
 from lucid.ops.random.keyed import normal as keyed_normal
 from lucid.ops.random.keyed import uniform as keyed_uniform
 from lucid.ops.reduce.extrema import argmax
+from lucid.ops.shape.creation import checked_size
 from lucid.ops.special.normal import ndtr, ndtri
 from lucid.random import rejection
 from lucid.random.draws import next_key
@@ -44,7 +44,7 @@ class DrawArguments:
         if self.dtype.kind != "f":
             raise DTypeError(f"{name}: dtype {self.dtype} is not a floating dtype")
         shapes = broadcast_shapes(*[np.shape(p) for p in params])
-        self.shape = shapes if size is None else canonicalize_shape(name, (size,))
+        self.shape = shapes if size is None else checked_size(name, (size,))
         if not broadcasts_to(shapes, self.shape):
             raise ShapeError(
                 f"{name}: parameters of shape {shapes} do not broadcast to size {self.shape}"
@@ -167,11 +167,7 @@ def dirichlet(
 ) -> Any:  # fmt: skip
     """Return draws from a Dirichlet distribution over the last axis, which `size` excludes."""
     concentration = as_tensor(concentration)
-    whole = (
-        None
-        if size is None
-        else (*canonicalize_shape("dirichlet", (size,)), concentration.shape[-1])
-    )
+    whole = None if size is None else (*checked_size("dirichlet", (size,)), concentration.shape[-1])
     draw = DrawArguments("dirichlet", (concentration,), whole, key, generator, dtype)
     return softmax(rejection.log_gamma(draw.key, draw.broadcast_params()[0]), -1)
 
@@ -211,9 +207,7 @@ def geometric(
 def categorical(logits: Any, size: Any = None, *, key: Any = None, generator: Any = None) -> Any:
     """Return draws of indices along the last axis with probabilities softmax(logits)."""
     logits = as_tensor(logits).detach()
-    whole = (
-        None if size is None else (*canonicalize_shape("categorical", (size,)), logits.shape[-1])
-    )
+    whole = None if size is None else (*checked_size("categorical", (size,)), logits.shape[-1])
     draw = DrawArguments("categorical", (logits,), whole, key, generator, None)
     noise = -log(clamp(-log(draw.unit_uniform()), min=float(np.finfo(draw.dtype).tiny)))
     return argmax(draw.params[0] + noise, -1)

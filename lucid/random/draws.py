@@ -19,7 +19,6 @@ from lucid.ops.core.arguments import (
     is_device,
     public_function,
 )
-from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.elementwise.conditional import minimum, where
 from lucid.ops.elementwise.exponential import log, log1p
@@ -42,7 +41,7 @@ from lucid.ops.random.keyed import (
 from lucid.ops.reduce.cumulative import cumsum
 from lucid.ops.reduce.sorting import argsort
 from lucid.ops.shape.copying import COPY
-from lucid.ops.shape.creation import merge_sizes
+from lucid.ops.shape.creation import checked_size, merge_sizes
 from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
 from lucid.support.locks import new_lock
@@ -264,14 +263,14 @@ def next_key(generator: Generator | None) -> Any:
 @creation_function("lucid", "random")
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers uniform in [0, 1)."""
-    shape = canonicalize_shape("rand", merge_sizes("rand", sizes, size))
+    shape = checked_size("rand", merge_sizes("rand", sizes, size))
     return uniform(next_key(generator), shape, dtype=dtype)
 
 
 @creation_function("lucid", "random")
 def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None) -> Any:
     """Return numbers from the normal distribution with mean 0 and standard deviation 1."""
-    shape = canonicalize_shape("randn", merge_sizes("randn", sizes, size))
+    shape = checked_size("randn", merge_sizes("randn", sizes, size))
     return keyed_normal(next_key(generator), shape, dtype=dtype)
 
 

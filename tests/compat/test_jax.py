@@ -207,3 +207,27 @@ def test_an_exchange_over_two_named_axes_is_one_over_their_product():
     np.testing.assert_allclose(got, x.reshape(6, 6).T.reshape(2, 3, 6))
     found = vmap(lambda v: lax.pargmax(v, "i"), axis_name="i")(jnp.asarray([1.0, 5.0, 5.0]))
     assert found.tolist() == [1, 1, 1]
+
+
+def test_functions_of_lax_have_the_arguments_of_jax():
+    """`lucid.clamp`, `round`, `div` and `cummax` mean something else."""
+    x = np.array([[-2.5, -0.5, 0.5], [1.5, 2.4, 0.49999997]], "float32")
+    t = jnp.array(x)
+    assert lax.clamp(-1.0, t, 1.0).tolist() == np.clip(x, -1, 1).tolist()
+    assert lax.round(t).tolist() == [[-3.0, -1.0, 1.0], [2.0, 2.0, 0.0]]
+    assert lax.round(t, 1).tolist() == np.round(x).tolist()
+    assert lax.div(jnp.array([7, -7]), 2).tolist() == [3, -3]
+    assert lax.div(jnp.array([7.0]), 2.0).tolist() == [3.5]
+    np.testing.assert_allclose(lax.cumsum(t), np.cumsum(x, 0))
+    np.testing.assert_allclose(lax.cumprod(t, 1), np.cumprod(x, 1))
+    np.testing.assert_allclose(lax.cummax(t, axis=1), np.maximum.accumulate(x, 1))
+    backward = np.minimum.accumulate(x[:, ::-1], 1)[:, ::-1]
+    np.testing.assert_allclose(lax.cummin(t, axis=1, reverse=True), backward)
+    assert lax.argmax(t, 1, jnp.int32).tolist() == [2, 1]
+    assert lax.argmax(t, 1, jnp.int32).dtype == jnp.int32
+    assert lax.argmin(t, 0, jnp.int32).tolist() == [0, 0, 1]
+
+
+def test_dtypes_of_jax_numpy_make_numbers():
+    assert (jnp.ones(2) * jnp.float32(2.0)).tolist() == [2.0, 2.0]
+    assert jnp.zeros(2, jnp.int32).dtype == jnp.int32 and jnp.float64(1) == 1.0

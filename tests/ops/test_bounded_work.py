@@ -11,7 +11,7 @@ import scipy.special
 
 import lucid
 from lucid import func, linalg, special
-from lucid.errors import ArgumentError, ShapeError
+from lucid.errors import ArgumentError, LucidError, ShapeError
 
 POLYNOMIALS = [name for name in special.__all__ if "_polynomial_" in name]
 HUGE = 10**17
@@ -124,7 +124,22 @@ TOO_LARGE = {
     "fftn": lambda x: lucid.fft.fftn(x, s=(10**17, 100)),
     "expand": lambda x: x.expand(2**61, 3, 4).sum(),
     "vmap": lambda x: func.vmap(lambda y: y.expand(2**60, 4))(x),
+    "diag_embed": lambda x: lucid.diag_embed(x, lucid.tensor(2**31)),
 }
+
+
+NEGATIVE = {
+    "expand": lambda x: x.expand(-7, 3, 4),
+    "broadcast_to": lambda x: lucid.broadcast_to(x, (-7, 3, 4)),
+    "rand": lambda x: x + lucid.rand(-7, 3, 4),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_negative_sizes_are_refused_where_nothing_is_computed_yet(name):
+    for f in (NEGATIVE[name], lucid.jit(NEGATIVE[name])):
+        with pytest.raises(LucidError, match="negative|-7"):
+            f(lucid.ones(3, 4))
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import lucid
@@ -70,19 +71,22 @@ __all__ = [
 ]  # fmt: skip
 
 _NAMES = {
-    "add": "add", "sub": "sub", "mul": "mul", "div": "div", "neg": "neg", "abs": "abs",
+    "add": "add", "sub": "sub", "mul": "mul", "neg": "neg", "abs": "abs",
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "sin": "sin", "cos": "cos",
     "tan": "tan", "tanh": "tanh", "sqrt": "sqrt", "rsqrt": "rsqrt", "max": "maximum",
     "min": "minimum", "pow": "pow", "sign": "sign", "floor": "floor", "ceil": "ceil",
     "erf": "erf", "lgamma": "lgamma", "digamma": "digamma", "logistic": "sigmoid",
-    "square": "square", "cumsum": "cumsum", "cumprod": "cumprod", "eq": "eq", "ne": "ne",
+    "square": "square", "eq": "eq", "ne": "ne",
     "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "asin": "asin",
     "acos": "acos", "atan": "atan", "atan2": "atan2", "sinh": "sinh",
-    "cosh": "cosh", "round": "round", "rem": "fmod", "clamp": "clamp", "real": "real",
+    "cosh": "cosh", "rem": "fmod", "real": "real",
     "imag": "imag", "conj": "conj", "complex": "complex", "is_finite": "isfinite",
     "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
-    "erfc": "erfc", "erf_inv": "erfinv", "cummax": "cummax", "cummin": "cummin",
-    "cumlogsumexp": "logcumsumexp", "argmax": "argmax", "argmin": "argmin",
+    "erfc": "erfc", "erf_inv": "erfinv",
+}  # fmt: skip
+_CUMULATIVE = {
+    "cumsum": "cumsum", "cumprod": "cumprod", "cummax": "cummax", "cummin": "cummin",
+    "cumlogsumexp": "logcumsumexp",
 }  # fmt: skip
 
 
@@ -91,7 +95,47 @@ def __getattr__(name: str) -> Any:
         return map_
     if name in _NAMES:
         return getattr(lucid, _NAMES[name])
+    if name in _CUMULATIVE:
+        return partial(_accumulate, getattr(lucid, _CUMULATIVE[name]))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _accumulate(f: Any, operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Return the values of a cumulative function, from the end if `reverse`."""
+    x = lucid.as_tensor(operand)
+    y = f(x.flip(axis) if reverse else x, axis)
+    y = y[0] if isinstance(y, tuple) else y
+    return y.flip(axis) if reverse else y
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """Return `x` limited to [min, max]: the operand is in the middle, as in JAX."""
+    return lucid.clamp(x, min, max)
+
+
+def div(x: Any, y: Any) -> Any:
+    """Return `x / y`, rounded toward zero for integers, as in JAX."""
+    x, y = lucid.as_tensor(x), lucid.as_tensor(y)
+    is_integer = lucid.result_type(x, y).kind in "iu"
+    return lucid.div(x, y, rounding_mode="trunc" if is_integer else None)
+
+
+def round(x: Any, rounding_method: int = 0) -> Any:
+    """Return `x` rounded, halves away from zero, or to even if `rounding_method` is 1."""
+    if rounding_method == 1:
+        return lucid.round(x)
+    whole = lucid.trunc(x)
+    return lucid.where(lucid.abs(x - whole) >= 0.5, whole + lucid.sign(x), whole)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any = "int64") -> Any:
+    """Return the index of the first maximum along an axis, in a dtype."""
+    return lucid.argmax(operand, axis).to(index_dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any = "int64") -> Any:
+    """Return the index of the first minimum along an axis, in a dtype."""
+    return lucid.argmin(operand, axis).to(index_dtype)
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from numpy import dtype
+
 import lucid.numpy as _ours
 from lucid.func import vectorize
 from lucid.tensors.tensor import Tensor as ndarray
@@ -10,7 +12,8 @@ __all__ = ["ndarray", "vectorize"]
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_ours, name)
+    found = getattr(_ours, name)
+    return found.type if isinstance(found, dtype) else found  # jnp.float32(2.0) is a number
 
 
 def __dir__() -> list[str]:

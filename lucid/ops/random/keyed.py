@@ -15,12 +15,12 @@ import numpy as np
 from lucid.errors import DTypeError, ShapeError
 from lucid.ir.types import Type, dtype_of
 from lucid.ops.core.arguments import public_function
-from lucid.ops.core.axes import canonicalize_shape
 from lucid.ops.core.kinds import Constant
 from lucid.ops.core.promote import as_tensor, cast, get_default_dtype
 from lucid.ops.index.subscript import getitem
 from lucid.ops.reduce.sorting import argsort
 from lucid.ops.shape.concatenate import Concatenate
+from lucid.ops.shape.creation import checked_size
 from lucid.ops.shape.movement import broadcast_unbatched
 from lucid.tape import node as tape
 from lucid.tape.bind import bind
@@ -172,7 +172,7 @@ def _bits(key: Any, shape: tuple[int, ...], purpose: int) -> Any:
 @public_function("random")
 def random_bits(key: Any, shape: Any = (), bits: int = 32) -> Any:
     """Uniform random words: uint8, uint16, uint32 or uint64 by the number of `bits`."""
-    shape = canonicalize_shape("random_bits", (shape,))
+    shape = checked_size("random_bits", (shape,))
     if bits == 32:
         return _bits(key, shape, DRAW)
     if bits == 64:
@@ -215,7 +215,7 @@ def _draw_complex(draw: Any, key: Any, shape: Any, dtype: np.dtype) -> Any:
     from lucid.ops.shape.arranging import view_as_complex
 
     part = np.dtype("float64" if dtype.itemsize == 16 else "float32")
-    return view_as_complex(draw(key, (*canonicalize_shape("random", (shape,)), 2), dtype=part))
+    return view_as_complex(draw(key, (*checked_size("random", (shape,)), 2), dtype=part))
 
 
 def _floating(name: str, dtype: Any) -> np.dtype:
@@ -237,7 +237,7 @@ def uniform(key: Any, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: A
     if dtype is not None and dtype_of(dtype).kind == "c":
         return _draw_complex(uniform, key, shape, dtype_of(dtype)) * (high - low) + low
     dtype = _floating("uniform", dtype)
-    numbers, precision = _integers(key, canonicalize_shape("uniform", (shape,)), dtype)
+    numbers, precision = _integers(key, checked_size("uniform", (shape,)), dtype)
     unit = _tensor(numbers * 2.0**-precision, dtype)
     are_numbers = not isinstance(low, Traced) and not isinstance(high, Traced)
     return unit if are_numbers and low == 0 and high == 1 else unit * (high - low) + low
@@ -254,7 +254,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     if dtype is not None and dtype_of(dtype).kind == "c":
         return _draw_complex(normal, key, shape, dtype_of(dtype)) * math.sqrt(0.5)
     dtype = _floating("normal", dtype)
-    numbers, precision = _integers(key, canonicalize_shape("normal", (shape,)), dtype)
+    numbers, precision = _integers(key, checked_size("normal", (shape,)), dtype)
     symmetric = numbers * 2.0 ** (1 - precision) + (2.0**-precision - 1.0)
     return cast(erfinv(_tensor(symmetric, symmetric.dtype)) * math.sqrt(2.0), dtype)
 

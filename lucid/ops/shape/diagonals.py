@@ -6,6 +6,7 @@ elements.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     x = as_tensor(input)
     if not x.ndim:
         raise ShapeError("diag_embed: a 0-d tensor is not a diagonal; give at least one axis")
-    n = x.shape[-1]
+    n, offset = x.shape[-1], operator.index(offset)
     size = n + abs(offset)
     start = offset if offset >= 0 else -offset * size
     end = size * size - start - ((n - 1) * (size + 1) + 1 if n else 0)
