@@ -36,7 +36,7 @@ def is_leaf(x: Any) -> bool:
 
 def check_reshapable(x: Any, what: str) -> None:
     """Raise an error if `x` is not writable, is a leaf that is being recorded or has a gradient of
-    its shape, or comes from outside a jitted function."""
+    its shape, comes from outside a jitted function or is an argument of vmap."""
     check_writable(x, what)
     if is_leaf(x) and (local.grad or x.grad is not None):
         remedy = "do it under no_grad()" if local.grad else "set its .grad to None first"
@@ -48,6 +48,10 @@ def check_reshapable(x: Any, what: str) -> None:
         raise GraphError(
             f"{what}: the shape of a tensor from outside cannot change inside a jitted function; "
             "use the out-of-place operation"
+        )
+    if is_recording() and id(x) in local.recorder.lent:
+        raise GraphError(
+            f"{what}: the shape of an argument of vmap cannot change; clone() it first"
         )
 
 

@@ -153,6 +153,9 @@ REFUSED = {
     "a captured tensor": (
         "through another tensor", lambda a: func.vmap(lambda x: x.mul_(3) + a.sum())(a)
     ),
+    "another shape": (
+        "shape of an argument of vmap", lambda a: func.vmap(lambda x: x.unsqueeze_(0))(a)
+    ),
     "expanded": (
         "read-only", lambda a: func.vmap(lambda x: x.mul_(3))(a[0].expand(4, 3))
     ),

@@ -54,7 +54,6 @@ class BodyRecorder(Recorder):
     inside      the inputs that stand for them
     writes      id of a state -> whether no derivative flows through the writes to it
     refused     why this body must not write to outside tensors; "" if it may
-    lent        id of an argument that the body may write, as it may its state -> the argument
     """
 
     def __init__(self, what: str, state: Sequence[State] = (), refused: str = "") -> None:
@@ -62,7 +61,6 @@ class BodyRecorder(Recorder):
         self.what = what
         self.refused = refused
         self.given = state
-        self.lent: dict[int, Any] = {}
         self.state: list[Any] = []
         self.inside: list[Any] = []
         self.writes: dict[int, bool] = {}

@@ -72,6 +72,7 @@ class Recorder:
     captured     Node -> external tensor that was read
     constants    Node -> array that was made during the run
     arguments    id -> index of a tensor that stands for an argument
+    lent         id -> argument of a body, which may write it as it may its state
     written      id -> (external tensor that was written, its Node before)
     overwritten  index -> tensor that stands for an argument, which was written
     states       ids of the external tensors whose write is ordinary state
@@ -100,6 +101,7 @@ class Recorder:
         self.before: dict[int, np.ndarray] = {}
         self.inputs: set[Node] = set()
         self.arguments: dict[int, int] = {}
+        self.lent: dict[int, Any] = {}
         self.overwritten: dict[int, Any] = {}
         self.captured: dict[Node, Any] = {}
         self.constants: dict[Node, np.ndarray] = {}
