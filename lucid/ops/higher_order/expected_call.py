@@ -75,7 +75,8 @@ class ExpectedCall:
             if not isinstance(args[i], Traced):
                 return None
         first = self.steps[0]
-        xs = self.operands_of(first, args) if first.checks else ()  # no other step has checks
+        has_checks = first.checks or in_range is not None  # there is one step
+        xs = self.operands_of(first, args) if has_checks else ()
         if in_range is not None and not in_range(*xs):
             return None
         slots = follower.slots
@@ -219,7 +220,8 @@ def expect_calls(in_range: Any = None) -> Callable[[F], F]:
                 return found
             at = follower.at
             out = function(*args, **kwargs)
-            if at < follower.at <= at + MAX_STEPS and current().no_observers:
+            limit = at + MAX_STEPS if in_range is None else at + 1
+            if at < follower.at <= limit and current().no_observers:
                 learn_call(call, args, kwargs, (), out, follower.at - at)
             return out
 

@@ -234,3 +234,17 @@ def test_a_cell_of_another_size_in_a_followed_step_raises_its_own_error():
                     cell(lucid.zeros(2, 5), state)
         state[0].sum().backward()
         cell.zero_grad()
+
+
+def test_an_expected_loss_of_probabilities_checks_no_classes():
+    """Its step has no indices, and the call is the one that checks classes elsewhere."""
+    rng = np.random.default_rng(0)
+    w = lucid.tensor(rng.normal(size=(4, 3)).astype("float32"), requires_grad=True)
+    x = lucid.tensor(rng.normal(size=(5, 4)).astype("float32"))
+    for _ in range(LATE + 4):
+        t = rng.dirichlet(np.ones(3), 5).astype("float32")
+        loss = F.cross_entropy(x @ w, lucid.tensor(t))
+        loss.backward()
+        w.grad = None
+        want = -(t * log_softmax(x.numpy() @ w.detach().numpy())).sum(1).mean()
+        np.testing.assert_allclose(loss.item(), want, rtol=1e-5)
