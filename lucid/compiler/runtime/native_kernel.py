@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Thread
 from typing import NamedTuple
 
 from lucid.compiler.plan.instructions import UNKNOWN, Address
@@ -130,9 +131,32 @@ def texts_of(source: object) -> tuple[object, ...]:
 def _compile_all(requests: list[Request], texts: list[tuple[object, ...]]) -> list[Library]:
     if len(texts) < 2:
         return list(map(_compile, requests, texts))
-    from concurrent.futures import ThreadPoolExecutor
-
+    compiled: dict[int, Library] = {}
+    errors: list[BaseException] = []
     longest = sorted(range(len(texts)), key=lambda i: -sum(len(str(text)) for text in texts[i]))
-    with ThreadPoolExecutor(min(len(texts), os.cpu_count() or 1)) as pool:
-        jobs = {i: pool.submit(_compile, requests[i], texts[i]) for i in longest}
-        return [jobs[i].result() for i in range(len(texts))]
+    rest = iter(longest)
+
+    def work() -> None:
+        try:
+            for i in rest:
+                compiled[i] = _compile(requests[i], texts[i])
+        except BaseException as error:
+            errors.append(error)
+            list(rest)  # nothing more is begun
+
+    # Not an executor of Python's, whose lock a thread that forks holds while it waits for this one.
+    # Not this thread either, which an interrupt may stop between two calls of LLVM.
+    helpers = [Thread(target=work) for _ in range(min(len(texts), os.cpu_count() or 1))]
+    try:
+        for helper in helpers:
+            helper.start()
+        for helper in helpers:
+            helper.join()
+    finally:
+        list(rest)  # after an interrupt, nothing more is begun
+        for helper in helpers:
+            if helper.ident is not None:
+                helper.join()
+    if errors:
+        raise errors[0]
+    return [compiled[i] for i in range(len(texts))]

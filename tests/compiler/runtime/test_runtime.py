@@ -1,3 +1,4 @@
+import concurrent.futures.thread
 import os
 import signal
 import subprocess
@@ -94,6 +95,29 @@ def test_many_kernels_are_compiled_at_once():
     for _ in range(2):
         for i, loaded in enumerate(kernel.load_all(requests)):
             assert unary_plan(loaded["shift"], 3)(x)[0].tolist() == [i, i, i]
+
+
+def test_many_kernels_are_compiled_while_a_fork_holds_the_lock_of_executors():
+    """A thread that forks takes it first, and then waits for those that compile."""
+    text = [texts.elementwise("shift", f"%y = fadd float %x0, {i}.5", 1) for i in range(4)]
+    requests = [kernel.Request(("shift",), each) for each in text]
+    found = []
+    thread = threading.Thread(target=lambda: found.append(kernel.load_all(requests)))
+    with concurrent.futures.thread._global_shutdown_lock:
+        thread.start()
+        thread.join(60)
+        assert found
+    x = np.zeros(3, np.float32)
+    values = [unary_plan(loaded["shift"], 3)(x)[0][0] for loaded in found[0]]
+    assert values == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_an_error_in_one_of_many_kernels_is_raised_and_no_thread_goes_on():
+    good = kernel.Request(("negate",), texts.NEGATE)
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="parsing error"):
+        kernel.load_all([good, kernel.Request(("wrong",), "this is no LLVM IR"), good])
+    assert threading.active_count() == before
 
 
 def test_loops_are_vectorised():
