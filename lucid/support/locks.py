@@ -54,7 +54,11 @@ _own = _Own()
 
 def fork_waits() -> Any:
     """Return a lock of this thread; a fork in another one waits until it is free."""
-    return _own.lock
+    lock = _own.lock
+    if not lock._is_owned():
+        with _entrance:  # a fork that waits comes first, however often this thread asks
+            pass
+    return lock
 
 
 def import_module(name: str) -> Any:
@@ -82,7 +86,8 @@ def _after_fork() -> None:
 
 
 def _of_other_threads() -> list[Any]:
-    return [lock for lock in _of_threads if lock is not _own.lock]
+    own = _own.lock  # made now if it is not there, which must not happen in the loop
+    return [lock for lock in _of_threads if lock is not own]
 
 
 def _lock_of_llvmlite() -> Any:

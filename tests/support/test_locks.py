@@ -10,6 +10,7 @@ import time
 import pytest
 
 import lucid
+from lucid.support import locks
 from lucid.support.locks import Locks, after_recording, fork_waits, new_lock, state_lock
 from lucid.tape.node import active_recorders
 
@@ -86,6 +87,45 @@ def test_a_fork_waits_for_the_blocks_of_other_threads():
     thread.start()
     assert here.wait(30)
     assert child(lambda: bool(ended)) == 0
+    thread.join()
+
+
+def test_a_fork_in_a_new_thread_waits_for_the_blocks_of_others():
+    here, ended, found = threading.Event(), [], []
+
+    def block():
+        with fork_waits():
+            here.set()
+            time.sleep(0.3)
+            ended.append(True)
+
+    threads = [threading.Thread(target=block)]
+    threads[0].start()
+    assert here.wait(30)
+    threads.append(threading.Thread(target=lambda: found.append(child(lambda: bool(ended)))))
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    assert found == [0]
+
+
+def test_a_fork_that_waits_comes_before_the_next_block_of_a_thread():
+    first, again, go_on = [threading.Event() for _ in range(3)]
+
+    def blocks():
+        with fork_waits():
+            first.set()
+        assert go_on.wait(30)
+        with fork_waits():
+            again.set()
+
+    thread = threading.Thread(target=blocks)
+    thread.start()
+    assert first.wait(30)
+    with locks._entrance:  # as a fork holds it
+        go_on.set()
+        assert not again.wait(0.3)
+    assert again.wait(30)
     thread.join()
 
 
