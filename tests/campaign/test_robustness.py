@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FORMS = ["interrupt_anywhere", "interrupt_at_lines", "raise_from_hooks", "fork", "threads"]
+FORMS = [
+    "interrupt_anywhere",
+    "interrupt_kernels",
+    "interrupt_at_lines",
+    "raise_from_hooks",
+    "fork",
+    "threads",
+]
 
 
 def counts(config) -> dict[str, tuple[float, float]]:
@@ -24,6 +31,7 @@ def counts(config) -> dict[str, tuple[float, float]]:
     minutes = config.getoption("--threads-minutes")
     return {
         "interrupt_anywhere": (interrupts, 60 + 5 * interrupts),
+        "interrupt_kernels": (100 * interrupts, 60 + 5 * interrupts),
         "interrupt_at_lines": (interrupts, 60 + 5 * interrupts),
         "raise_from_hooks": (interrupts, 60 + 5 * interrupts),
         "fork": (forks, 60 + 5 * forks),

@@ -22,6 +22,7 @@ import numpy as np
 
 import lucid
 from lucid import nn
+from lucid.compiler.runtime import native_kernel
 from lucid.tape.modes import current
 from lucid.tape.node import active_recorders
 
@@ -145,6 +146,32 @@ def interrupt_anywhere(amount: int, rng: random.Random, report: Any) -> None:
             usual = 0.8 * usual + 0.2 * (time.perf_counter() - begin)
 
         survive(trainer, number, trouble, report)
+
+
+def interrupt_kernels(amount: int, rng: random.Random, report: Any) -> None:
+    """Interrupt the compilation of one small kernel, then see that LLVM's lock is free."""
+    from llvmlite.binding import ffi
+
+    text = "define void @k(ptr %args, i64 %lo, i64 %hi) {{\n  ret void\n  ; {}\n}}\n"
+    native_kernel.load(["k"], text.format(-1))
+    signal.signal(signal.SIGALRM, interrupted)
+    usual = 0.004
+    for number in range(amount):
+        begin = time.perf_counter()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, usual))
+            native_kernel.load(["k"], text.format(number))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            usual = 0.9 * usual + 0.1 * (time.perf_counter() - begin)
+        except KeyboardInterrupt:
+            report["troubles"] += 1
+        except Exception as error:
+            report["wrong"].append(f"{number}: {type(error).__name__}: {error}")
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if ffi.lib._lock._lock._is_owned():
+            report["wrong"].append(f"{number}: LLVM's lock was left locked")
+            return
 
 
 def leaves_with(frame: Any) -> bool:

@@ -28,7 +28,7 @@ STATE = {
     "lucid.compiler.kernels.scalars.declare.table": "the scalar functions",
     "lucid.compiler.plan.executable.CREATION_HOOKS": "observers of the profiler",
     "lucid.compiler.plan.executable.LIVE": "the programs that exist, weakly",
-    "lucid.compiler.runtime.codegen._local": "the LLVM target machine of a thread",
+    "lucid.compiler.runtime.codegen._idle_machines": "LLVM's target machines, one for each thread",
     "lucid.distributed.runtime._runtime": "MPI, once it has started",
     "lucid.compat.torch.serialization._safe": "classes that the program allows in files",
     "lucid.distributions.kl.registry.FORMULAS": "what register_kl has registered",

@@ -7,13 +7,14 @@ be executed. Without one of them everything is interpreted.
 from __future__ import annotations
 
 from lucid.compiler.runtime import codegen, threads
+from lucid.support.threads import on_threads
 
 
 def problem() -> str:
     """Return why compiled code cannot run here, "" if it can."""
     try:
         threads.native()
-        codegen.target_machine()
+        on_threads(codegen.with_target_machine, [bool])
     except ImportError as error:
         return f"{(error.name or str(error)).partition('.')[0]} is not installed"
     except Exception as error:

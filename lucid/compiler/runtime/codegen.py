@@ -6,24 +6,28 @@ their conditions: kernels of convolutions take half as long again to compile and
 gathers are (docs/decisions/first-results.md). Text that is written by hand, such as the runtime's,
 needs no passes: inlining what it marks takes 1 ms, all passes 150 ms, for equal code. Object code
 is plain bytes, which `cache` stores on disk and `loader` maps into the process.
+
+LLVM is called on threads that no interrupt reaches (`lucid.support.threads`).
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from lucid.support.locks import fork_waits
+from lucid.support.threads import on_threads
 
 VERSION = 4  # version of this module, part of every cache key
 FLAGS = "O2 loop-vectorize slp-vectorize pic small"
 LEVEL = 2  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
 
+R = TypeVar("R")
+
 LONG_FUNCTION = 1 << 15  # characters of a function from which SLP vectorization takes seconds
 
-_local = threading.local()  # a target machine belongs to one thread
+_idle_machines: dict[int, list[Any]] = {}  # target machines of each level, used by no thread
 
 
 def compile_object(*sources: object, optimize: bool = True) -> bytes:
@@ -32,32 +36,39 @@ def compile_object(*sources: object, optimize: bool = True) -> bytes:
     Without `optimize` the only pass inlines functions that are marked `alwaysinline`.
     Several threads may compile at once, each or what it works for under `fork_waits()`.
     """
+    return on_threads(_compile_object, [(sources, LEVEL if optimize else 0)])[0]
+
+
+def _compile_object(request: tuple[tuple[object, ...], int]) -> bytes:
     from llvmlite.binding import ffi
 
-    machine = target_machine()
-    module = _optimized(machine, sources, LEVEL if optimize else 0)
-    with ffi.OutputString() as error:
-        buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
-        if not buffer:
-            raise RuntimeError(str(error))
-    try:
+    def emit(machine: Any) -> bytes:
+        module = _optimized(machine, *request)
+        with ffi.OutputString() as error:
+            buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+            if not buffer:
+                raise RuntimeError(str(error))
         start, size = ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer)
-        return ctypes.string_at(start, size)
-    finally:
+        code = ctypes.string_at(start, size)
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        return code
+
+    return with_target_machine(emit)
 
 
 def assembly(*sources: object) -> str:
     """Return the machine code of `compile_object` as assembly text, to read."""
-    with fork_waits():
-        machine = target_machine()
-        return machine.emit_assembly(_optimized(machine, sources, LEVEL))
+    return _shown(lambda machine: machine.emit_assembly(_optimized(machine, sources, LEVEL)))
 
 
 def optimized_ir(*sources: object) -> str:
     """Return the LLVM IR after the passes, to read."""
+    return _shown(lambda machine: str(_optimized(machine, sources, LEVEL)))
+
+
+def _shown(text_of: Callable[[Any], str]) -> str:
     with fork_waits():
-        return str(_optimized(target_machine(), sources, LEVEL))
+        return on_threads(with_target_machine, [text_of])[0]
 
 
 def _optimized(machine: Any, sources: tuple[object, ...], level: int) -> Any:
@@ -128,11 +139,17 @@ def _dispose(passes: Any) -> None:
         passes.detach()
 
 
-def target_machine() -> Any:
-    machines = _local.__dict__.setdefault("machines", {})
-    if LEVEL not in machines:
-        machines[LEVEL] = _new_target_machine()
-    return machines[LEVEL]
+def with_target_machine(function: Callable[[Any], R]) -> R:
+    """Return `function(machine)` for a target machine that no other thread uses meanwhile."""
+    idle = _idle_machines.setdefault(LEVEL, [])
+    try:
+        machine = idle.pop()
+    except IndexError:
+        machine = _new_target_machine()
+    try:
+        return function(machine)
+    finally:
+        idle.append(machine)
 
 
 def _new_target_machine() -> Any:

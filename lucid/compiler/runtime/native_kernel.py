@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from threading import Thread
 from typing import NamedTuple
 
 from lucid.compiler.plan.instructions import UNKNOWN, Address
 from lucid.compiler.runtime import cache, codegen
 from lucid.compiler.runtime.loader import Library, LoadError
 from lucid.support.locks import fork_waits
+from lucid.support.threads import on_threads
 
 
 class Kernel(NamedTuple):
@@ -92,7 +92,7 @@ def load_library(request: Request) -> Library:
         library = find(request)
         if library is not None:
             return library
-        return _compile(request, texts_of(request.source))
+        return _compile_all([request], [texts_of(request.source)])[0]
 
 
 def find(request: Request) -> Library | None:
@@ -129,34 +129,8 @@ def texts_of(source: object) -> tuple[object, ...]:
 
 
 def _compile_all(requests: list[Request], texts: list[tuple[object, ...]]) -> list[Library]:
-    if len(texts) < 2:
-        return list(map(_compile, requests, texts))
-    compiled: dict[int, Library] = {}
-    errors: list[BaseException] = []
-    longest = sorted(range(len(texts)), key=lambda i: -sum(len(str(text)) for text in texts[i]))
-    rest = iter(longest)
-
-    def work() -> None:
-        try:
-            for i in rest:
-                compiled[i] = _compile(requests[i], texts[i])
-        except BaseException as error:
-            errors.append(error)
-            list(rest)  # nothing more is begun
-
-    # Not an executor of Python's, whose lock a thread that forks holds while it waits for this one.
-    # Not this thread either, which an interrupt may stop between two calls of LLVM.
-    helpers = [Thread(target=work) for _ in range(min(len(texts), os.cpu_count() or 1))]
-    try:
-        for helper in helpers:
-            helper.start()
-        for helper in helpers:
-            helper.join()
-    finally:
-        list(rest)  # after an interrupt, nothing more is begun
-        for helper in helpers:
-            if helper.ident is not None:
-                helper.join()
-    if errors:
-        raise errors[0]
-    return [compiled[i] for i in range(len(texts))]
+    sizes = [sum(len(str(text)) for text in each) for each in texts]
+    longest = sorted(range(len(texts)), key=sizes.__getitem__, reverse=True)
+    compiled = on_threads(lambda i: _compile(requests[i], texts[i]), longest)
+    libraries = dict(zip(longest, compiled, strict=True))
+    return [libraries[i] for i in range(len(texts))]
