@@ -6,6 +6,7 @@ from its base by its views: a tensor that is not a view is row-major, or is the 
 
 from __future__ import annotations
 
+from functools import partial
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -123,7 +124,7 @@ def mark_exported(array: np.ndarray) -> None:
     owner = owner_of(array)
     if id(owner) not in exported and isinstance(owner, np.ndarray):
         key = id(owner)
-        exported[key] = ref(owner, lambda _: exported.pop(key, None))
+        exported[key] = ref(owner, partial(exported.pop, key))  # C, which no interrupt parts
 
 
 def is_exported(array: np.ndarray) -> bool:

@@ -130,7 +130,7 @@ class Jitted(CallSignature, Generic[P, R]):
             return self
         key, bound = id(owner), self._bound
         if key not in bound or bound[key][0]() is not owner:
-            reference = weakref.ref(owner, lambda _: bound.pop(key, None))
+            reference = weakref.ref(owner, functools.partial(bound.pop, key))
             bound[key] = (reference, self.bind_method(reference))
         return BoundMethod(bound[key][1], owner)
 
