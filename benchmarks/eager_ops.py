@@ -3,8 +3,9 @@
     python benchmarks/eager_ops.py [--peer PYTHON] [--rounds N] [--only NAME] [--json FILE]
 
 One text for both (`OPERATIONS`), each library in a process of its own (PyTorch in the interpreter
-that `--peer` or the environment's BENCH_PYTHON names). They take turns, and the best time of each
-counts. The table shows microseconds and Lucid's time over PyTorch's, and geometric means below.
+that `--peer` or the environment's BENCH_PYTHON names). They take many short turns, and the best
+time of each counts: other work on the machine makes some turns slow for both, never all of them.
+The table shows microseconds and Lucid's time over PyTorch's, and geometric means below.
 """
 
 from __future__ import annotations
@@ -62,18 +63,15 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def microseconds(f: Callable[[], Any], seconds: float) -> float:
-    """The best time of one call once warm: an operation is compiled after some thousands."""
-    end = time.perf_counter() + WARM
-    while time.perf_counter() < end:
-        f()
+    """The best time of one call in short turns."""
     once = max(min(timeit.repeat(f, number=1, repeat=5)), 1e-7)
-    number = max(1, int(0.002 / once))
-    repeat = max(3, int(seconds / 0.002))
+    number = max(1, int(0.0005 / once))
+    repeat = max(3, int(seconds / 0.0005))
     return 1e6 * min(timeit.repeat(f, number=number, repeat=repeat)) / number
 
 
-def measured(t: Any, names: list[str], seconds: float) -> dict[str, dict[str, float]]:
-    """Microseconds of every operation, each way."""
+def ways(t: Any, names: list[str]) -> dict[str, dict[str, Callable[[], Any]]]:
+    """The calls that are measured, by operation and way."""
     import numpy as np
 
     x = np.linspace(-0.4, 0.5, 10).astype("float32")
@@ -81,7 +79,7 @@ def measured(t: Any, names: list[str], seconds: float) -> dict[str, dict[str, fl
     plain = [t.tensor(x), t.tensor(y), t.tensor(x.reshape(2, 5))]
     leaves = [t.tensor(a, requires_grad=True) for a in (x, y, x.reshape(2, 5))]
     index = t.tensor(np.array([1, 3, 5]))
-    found = {}
+    found: dict[str, dict[str, Callable[[], Any]]] = {}
     for name in names:
         f = OPERATIONS[name]
 
@@ -90,14 +88,20 @@ def measured(t: Any, names: list[str], seconds: float) -> dict[str, dict[str, fl
                 leaf.grad = None
             f(t, *leaves, index).sum().backward()
 
-        ways: list[Callable[[], Any]] = [
-            lambda f=f: f(t, *plain, index), lambda f=f: f(t, *leaves, index), backward
-        ]  # fmt: skip
-        found[name] = dict(zip(WAYS, [microseconds(way, seconds) for way in ways]))
+        calls = [lambda f=f: f(t, *plain, index), lambda f=f: f(t, *leaves, index), backward]
+        found[name] = dict(zip(WAYS, calls))
     return found
 
 
+def warm(f: Callable[[], Any]) -> None:
+    """Call `f` for a while: an operation is compiled after some thousands of calls."""
+    end = time.perf_counter() + WARM
+    while time.perf_counter() < end:
+        f()
+
+
 def worker(system: str, names: list[str], seconds: float) -> None:
+    """Measure everything once for every line of the standard input."""
     if system == "lucid":
         sys.path.insert(0, str(ROOT))
         import lucid as library
@@ -105,13 +109,27 @@ def worker(system: str, names: list[str], seconds: float) -> None:
         import torch as library  # type: ignore[no-redef]
 
         library.set_num_threads(1)
-    print(json.dumps(measured(library, names, seconds)))
+    calls = ways(library, names)
+    for of in calls.values():
+        for f in of.values():
+            warm(f)
+    for _ in sys.stdin:
+        found = {name: {way: microseconds(f, seconds) for way, f in of.items()}
+                 for name, of in calls.items()}  # fmt: skip
+        print(json.dumps(found), flush=True)
 
 
-def turn(python: str, system: str, names: list[str], seconds: float) -> Any:
+def start(python: str, system: str, names: list[str], seconds: float) -> subprocess.Popen[str]:
     command = [python, __file__, "--worker", system, "--seconds", str(seconds)]
     command += [part for name in names for part in ("--only", name)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def turn(process: subprocess.Popen[str]) -> Any:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
 
 
 def best(results: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
@@ -122,8 +140,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", default=os.environ.get("BENCH_PYTHON", sys.executable))
     parser.add_argument("--only", action="append", choices=list(OPERATIONS), metavar="NAME")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.03, help="for one operation in a turn")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=0.003, help="for one call in a turn")
     parser.add_argument("--json", metavar="FILE", help="write every number to a file")
     parser.add_argument("--worker", choices=["lucid", "torch"], help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -131,10 +149,14 @@ def main() -> None:
     if options.worker:
         worker(options.worker, names, options.seconds)
         return
+    pythons = {"lucid": sys.executable, "torch": options.peer}
+    processes = {key: start(python, key, names, options.seconds) for key, python in pythons.items()}
     turns: dict[str, list[Any]] = {"lucid": [], "torch": []}
     for _ in range(options.rounds):
-        turns["lucid"].append(turn(sys.executable, "lucid", names, options.seconds))
-        turns["torch"].append(turn(options.peer, "torch", names, options.seconds))
+        for system, process in processes.items():
+            turns[system].append(turn(process))
+    for process in processes.values():
+        process.communicate()
     ours, theirs = best(turns["lucid"]), best(turns["torch"])
     print(f"{'µs, lucid (over torch)':24}" + "".join(f"{way:>18}" for way in WAYS))
     ratios: dict[str, list[float]] = {way: [] for way in WAYS}
