@@ -6,6 +6,9 @@ operation through every form and compares it with `bind`.
 The walk to the user's line costs 0.1 µs for every frame that it looks at. `depth` is the number of
 the first frame above a form that may be the user's: 2 where the caller of the form is an operator
 or a public function, more where that is called by code of ours alone.
+
+A Node whose stamp has the storage and its version is that of the tensor still: `synchronize_node`
+is called only for others.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current
 from lucid.tape.node import GRAD, Node, Traced, active_recorders, followers, next_serial
 from lucid.tape.tiering import run, run_counted
-from lucid.tape.views import storage_of, synchronize_node
+from lucid.tape.views import node_of, storage_of, synchronize_node
 
 _ndarray = np.ndarray
 _new = object.__new__
@@ -70,14 +73,18 @@ def bind_pair(op: Primitive, x: Any, y: Any, depth: int = 2) -> Any:
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
-    if x.storage is not None:
+    if a is None:
+        a = node_of(x)
+    elif (storage := x.storage) is not None and (
+        (stamp := a.stamp) is None or stamp[0] is not storage or stamp[1] != storage.version
+    ):
         a = synchronize_node(x)
-    elif a is None:
-        a = x.node = Node(None, (), 0, x.raw)
-    if y.storage is not None:
+    if b is None:
+        b = node_of(y)
+    elif (storage := y.storage) is not None and (
+        (stamp := b.stamp) is None or stamp[0] is not storage or stamp[1] != storage.version
+    ):
         b = synchronize_node(y)
-    elif b is None:
-        b = y.node = Node(None, (), 0, y.raw)
     if op.saves_x:  # type: ignore[attr-defined]
         a.saved = x.raw
         b.saved = y.raw
@@ -122,7 +129,9 @@ def bind_one(op: Primitive, x: Any, depth: int = 2) -> Any:
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         out.node = None
         return out
-    if x.storage is not None:
+    if (storage := x.storage) is not None and (
+        (stamp := node.stamp) is None or stamp[0] is not storage or stamp[1] != storage.version
+    ):
         node = synchronize_node(x)
     if op.saves_x:  # type: ignore[attr-defined]
         node.saved = v
@@ -210,9 +219,12 @@ def bind_view(op: Primitive, x: Any, depth: int = 2) -> Any:
     elif not op.differentiable:
         made = None
     else:  # a view has the kind of dtype of its base, which requires a gradient
+        stamp = node.stamp
+        if stamp is None or stamp[0] is not storage or stamp[1] != storage.version:
+            node = synchronize_node(x)
         made = _new(Node)
         made.op = op
-        made.inputs = (synchronize_node(x),)
+        made.inputs = (node,)
         made.flags = GRAD
         made.saved = value if op.saves_y else None  # type: ignore[attr-defined]
         made.serial = next_serial()
@@ -232,7 +244,11 @@ def _record_one(op: Primitive, x: Any, value: np.ndarray, scope: Any) -> Node | 
     """`record` for a single operand that is tracked, outside transforms."""
     if not (op.always_differentiable or (op.differentiable and value.dtype.kind in "fc")):
         return None
-    operand = x.node if x.storage is None else synchronize_node(x)
+    operand = x.node
+    if (storage := x.storage) is not None and (
+        (stamp := operand.stamp) is None or stamp[0] is not storage or stamp[1] != storage.version
+    ):
+        operand = synchronize_node(x)
     if op.saves_x:  # type: ignore[attr-defined]
         operand.saved = x.raw
     node = _new(Node)

@@ -401,3 +401,13 @@ def test_a_result_is_row_major_in_whatever_order_numpy_returns_it():
     array = x.numpy()
     x.reshape(-1)[1] = 7.0
     assert array[0, 1] == 7.0 and x[0, 1].item() == 7.0
+
+
+def test_an_operation_that_reads_no_operand_keeps_no_array_of_a_tensor_with_views():
+    x = lucid.ones(3, requires_grad=True)
+    y = x + 1.0
+    view = y.reshape(1, 3)
+    z = -y
+    assert y.node.saved is None
+    (z.sum() + view.sum() * 3.0).backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
