@@ -102,7 +102,7 @@ def operands(*xs: Any, floating: bool = False) -> list[Any]:
     dtype = None
     for x in xs:
         if isinstance(x, Traced):
-            dtype = x.dtype
+            dtype = x.dtype if x.raw is None else x.raw.dtype
             break
     if dtype is None or dtype.kind != "f":
         return promote(*xs, floating=floating)
@@ -112,7 +112,7 @@ def operands(*xs: Any, floating: bool = False) -> list[Any]:
             found = cached_scalar(x, dtype)
             if found is not None:
                 out.append(found[0])
-        elif isinstance(x, Traced) and x.dtype is dtype:
+        elif isinstance(x, Traced) and (x.dtype if x.raw is None else x.raw.dtype) is dtype:
             out.append(x)
     return out if len(out) == len(xs) else promote(*xs, floating=floating)
 

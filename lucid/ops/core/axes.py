@@ -7,11 +7,12 @@ import operator
 from typing import Any
 
 from lucid.errors import ArgumentError, AxisError, ShapeError
-from lucid.support.caches import memoize
+from lucid.support.caches import new_cache
 
 Axes = Any  # None, an int, or a sequence of ints
 _UNSET: Any = object()
 LARGEST = 2**63 - 1
+_ops: dict[tuple[type[Any], int, int], Any] = new_cache(f"{__name__}._ops", {})
 
 
 def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
@@ -27,18 +28,17 @@ def canonicalize_axis(name: str, axis: Any, ndim: int) -> int:
 
 def axis_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any, default: Any = None) -> Any:
     """Return the primitive `op` along the axis that `dim` or `axis` gives."""
-    if axis is None and (dim.__class__ is int or dim is None is not default):
-        return _axis_op(op, name, ndim, default if dim is None else dim)  # type: ignore[arg-type]
+    if dim is None:
+        dim = default
+    if axis is None and dim.__class__ is int:
+        found = _ops.get((op, ndim, dim))
+        if found is not None:
+            return found
     at = resolve_alias(name, ("dim", dim), ("axis", axis), default)
     if at is None:
         raise ArgumentError(f"{name}: give dim (or axis)")
-    at = at if at.__class__ is int else as_index(name, at)
-    return _axis_op(op, name, ndim, at)  # type: ignore[arg-type]
-
-
-@memoize(maxsize=4096)
-def _axis_op(op: type[Any], name: str, ndim: int, axis: int) -> Any:
-    return op(canonicalize_axis(name, axis, ndim))
+    at = as_index(name, at)
+    return _ops.setdefault((op, ndim, at), op(canonicalize_axis(name, at, ndim)))
 
 
 def as_index(name: str, axis: Any) -> int:

@@ -26,6 +26,7 @@ from lucid.ops.reduce.reduction import Sum, bind_reduction, expand_reduced, redu
 from lucid.ops.shape.movement import broadcast_unbatched
 from lucid.public.declare import public
 from lucid.tape.bind import bind
+from lucid.tape.node import Traced
 
 
 class SoftmaxBase(Primitive, abstract=True):
@@ -165,11 +166,14 @@ def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = N
 
 
 def _softmax(op: type[SoftmaxBase], x: Any, dim: Any, axis: Any, dtype: Any) -> Any:
-    x = to_floating(x) if dtype is None else cast(as_tensor(x), dtype)
+    if dtype is not None:
+        x = cast(as_tensor(x), dtype)
+    elif not isinstance(x, Traced) or (value := x.raw) is None or value.dtype.kind != "f":
+        x = to_floating(x)
     if dim is None and axis is None:
         raise ArgumentError(f"{op.name}: give dim (or axis), the axis that sums to 1")
     if (value := x.raw) is not None and value.dtype.kind == "f":
-        return bind_reduction(reduction_op(op, op.name, len(value.shape), dim, axis), x, 4)
+        return bind_reduction(reduction_op(op, op.name, value.ndim, dim, axis), x, 4)
     if x.dtype.kind == "c":
         raise DTypeError(f"{op.name}: operand of dtype {x.dtype}; it takes floating dtypes")
     return bind_reduction(reduction_op(op, op.name, len(x.shape), dim, axis), x, 4)

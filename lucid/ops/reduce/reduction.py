@@ -20,7 +20,7 @@ from lucid.ops.core.promote import as_tensor, cast, to_floating
 from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
 from lucid.public.declare import public
-from lucid.support.caches import memoize
+from lucid.support.caches import new_cache
 from lucid.tape.bind import bind
 from lucid.tape.fast_bind import bind_one, bind_view
 from lucid.tape.node import ONE, Traced, followers
@@ -187,7 +187,8 @@ def reduced_axes(name: str, ndim: int, dim: Any, axis: Any) -> tuple[int, ...]:
     return reduction_op(Sum, name, ndim, dim, axis).axes
 
 
-PLAIN_AXES = frozenset({int, type(None)})  # what the memo below may have as a key
+_ops: dict[tuple[Any, ...], Any] = new_cache(f"{__name__}._ops", {})
+PLAIN_AXES = frozenset({int, type(None)})  # what a key of `_ops` may have
 
 
 def plain_axes(name: str, dim: Any) -> Any:
@@ -203,10 +204,13 @@ def reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> An
     """Return the primitive `op` over the axes that `reduced_axes` describes."""
     if dim.__class__ not in PLAIN_AXES or axis.__class__ not in PLAIN_AXES:
         dim, axis = plain_axes(name, dim), plain_axes(name, axis)
-    return _reduction_op(op, name, ndim, dim, axis)  # type: ignore[arg-type]
+    key = (op, ndim, dim, axis)
+    found = _ops.get(key)
+    if found is None:
+        found = _ops[key] = _reduction_op(op, name, ndim, dim, axis)
+    return found
 
 
-@memoize(maxsize=4096, typed=True)
 def _reduction_op(op: type[Any], name: str, ndim: int, dim: Any, axis: Any) -> Any:
     if axis is not None:
         if dim is not None:
