@@ -153,15 +153,17 @@ def _write_with_ufunc(fast: Callable[..., Any], x: Any, args: tuple[Any, ...], w
 def plain_operand(x: Any, other: Any) -> np.ndarray | None:
     """Return the array that NumPy may combine with that of `x`, or store in it.
 
-    None if `x` is a view, `other` is neither a tensor of its dtype nor a number for a floating one,
-    or the write is recorded.
+    None if `x` is a view, `other` is neither a tensor of its dtype nor a number for one, the write
+    is recorded, or what is pending reads the memory of `x`.
     """
     value, node = x.raw, x.node
     if active_recorders or value is None or x.origin is not None:
         return None
     flags = 0 if node is None else node.flags
     if other.__class__ is float or other.__class__ is int:
-        found = cached_scalar(other, value.dtype) if value.dtype.kind == "f" else None
+        kind = value.dtype.kind
+        fits = kind == "f" or (kind == "i" and other.__class__ is int)
+        found = cached_scalar(other, value.dtype) if fits else None
         if found is None:
             return None
         operand = found[1]
@@ -174,7 +176,8 @@ def plain_operand(x: Any, other: Any) -> np.ndarray | None:
     else:
         return None
     if followers and has_pending():
-        return None
+        if operand.__class__ is not np.ndarray or followers[get_ident()].touches(x):
+            return None
     modes = current()
     is_unrecorded = (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
     return operand if is_unrecorded else None
