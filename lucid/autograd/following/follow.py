@@ -31,7 +31,6 @@ from lucid.tape.modes import current
 from lucid.tape.node import GRAD, ONE, PAIR, SCALAR, Node, followers, next_serial, wrap
 from lucid.tape.recording.pending import Pending, array_of, evaluate, is_pending
 from lucid.tape.views import exported, link_view, owner_of, synchronize_node
-from lucid.tape.writes import mark_written
 
 MAX_MISSES = 4  # steps in a row that were not followed to their end, before a sequence is given up
 RETRY = 64  # steps after which a sequence that was given up is tried once more
@@ -44,7 +43,6 @@ class Follower(SideOperations):
     It is used again for the next step of the sequence, with all tensors that nothing else holds.
 
     known     Node -> array or Pending, of side operations; see `all_known`
-    written   id of a tensor that waits for the value of a side operation -> (it, its memory)
     before    the sequence of the step before this one, until its update is known
     waiting   the run of the step, once it waits for an update
     at        the number of the step that is expected next
@@ -60,7 +58,6 @@ class Follower(SideOperations):
         self.steps, self.expected_leaves = sequence.steps_and_end, sequence.leaves
         self.tape = StepTape(sequence, self)
         self.slots, self.outs = self.tape.slots, self.tape.outs
-        self.written: dict[int, tuple[Any, np.ndarray]] = {}
         self.bound: list[int] = []
         self.waiting: StepRun | None = None
         self.is_freed = False
@@ -277,20 +274,6 @@ class Follower(SideOperations):
         self.slots[step.slot] = outs[step.index].node
         self.at += 1
         return outs
-
-    def defer_write(self, x: Any, new: Any) -> bool:
-        """Let `x` have the value of a side operation once that is computed, if nobody sees it."""
-        value = new.raw
-        if not is_pending(value) or value.run is not self or value.dtype != x.dtype:
-            return False
-        if new.shape != x.shape or new.node is not None or new.origin is not None:
-            return False
-        if x.raw.__class__ is np.ndarray:  # a result that is pending itself has no memory yet
-            self.written.setdefault(id(x), (x, x.raw))
-        x.raw = value
-        self.watch(x)
-        mark_written(x)
-        return True
 
     def touches(self, x: Any) -> bool:
         """True if a write to `x` changes what is pending."""

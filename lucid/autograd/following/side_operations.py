@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lucid.autograd.following.step_sequence import Place, Side, can_be_side
+from lucid.autograd.following.step_sequence import Side, can_be_side
 from lucid.ir.graph import Literal
 from lucid.ir.infer import infer
 from lucid.ir.types import is_differentiable
@@ -24,6 +24,7 @@ from lucid.tape.node import (
 )
 from lucid.tape.recording.pending import Pending, PendingRun, is_pending
 from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
+from lucid.tape.writes import mark_written
 
 MAX_COPIED = 1 << 18  # elements of an operand whose memory NumPy sees
 MAX_SIDES = 256  # operations on values of the step that are not in the sequence
@@ -40,6 +41,7 @@ class SideOperations(PendingRun):
     given     arrays from outside that they read
     made      values of views among the steps, and of side operations that are not on the tape
     slots     Nodes by slot, as far as they are known
+    written   id of a tensor that waits for the value of a side operation -> (it, its memory)
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,7 @@ class SideOperations(PendingRun):
         self.at = 0
         self.made: list[Pending] = []
         self.slots: list[Any] = []
+        self.written: dict[int, tuple[Any, np.ndarray]] = {}
 
     def several(
         self, op: Any, inputs: tuple[Any, ...], types: Sequence[Any], slot: int
@@ -80,7 +83,7 @@ class SideOperations(PendingRun):
         The program computes it if its tensor is alive at the end of the step, or if the step reads
         it.
         """
-        if not can_be_side(op) or not modes.no_observers or len(self.sides) >= MAX_SIDES:
+        if not can_be_side(op) or not modes.no_observers or not self.has_room(1):
             return None
         flags = 0
         for x in xs:
@@ -95,12 +98,13 @@ class SideOperations(PendingRun):
         place = ~len(self.sides)
         tracked = bool(flags and modes.grad and op.differentiable)
         inputs = tuple([self.node(x, ref) for x, ref in zip(xs, refs)]) if tracked else ()
-        self.sides.append(Side(op, tuple(refs), types, self.at))
+        side = Side(op, tuple(refs), types, self.at)
         if not tracked or not (several or is_differentiable(types[0].dtype)):
-            outs = tuple([self.untracked(type, (place, i)) for i, type in enumerate(types)])
+            outs = tuple([wrap(value) for value in self.add_side(side)])
             if op.is_view:
                 link_view(outs[0], op, xs[0])
             return outs if several else outs[0]
+        self.sides.append(side)
         if op.saves_x or several:
             for x, node in zip(xs, inputs):
                 if x.__class__ is not Literal:
@@ -119,12 +123,40 @@ class SideOperations(PendingRun):
             link_view(out, op, xs[0])
         return out
 
-    def untracked(self, type: Any, place: Place) -> Any:
-        """Return a result that is not on the tape; it has a Node only if that is needed."""
-        value = Pending(type, self)
-        value.place = place
-        self.made.append(value)
-        return wrap(value)
+    def has_room(self, count: int) -> bool:
+        """True if so many more side operations can wait."""
+        return len(self.sides) + count <= MAX_SIDES
+
+    def add_side(self, side: Side) -> list[Pending]:
+        """Return the results of a side operation that is not on the tape.
+
+        They have Nodes only if those are needed.
+        """
+        values = [Pending(type, self) for type in side.types]
+        place = ~len(self.sides)
+        for i, value in enumerate(values):
+            value.place = (place, i)
+        self.sides.append(side)
+        self.made += values
+        return values
+
+    def defer_write(self, x: Any, new: Any) -> bool:
+        """Let `x` have the value of a side operation once that is computed, if nobody sees it."""
+        value = new.raw
+        if not is_pending(value) or value.run is not self or value.dtype != x.dtype:
+            return False
+        if new.shape != x.shape or new.node is not None or new.origin is not None:
+            return False
+        self.let_wait(x, value)
+        return True
+
+    def let_wait(self, x: Any, value: Pending) -> None:
+        """Let `x`, whose memory nobody sees, have the value of a side operation."""
+        if x.raw.__class__ is np.ndarray:  # a result that is pending itself has no memory yet
+            self.written.setdefault(id(x), (x, x.raw))
+        x.raw = value
+        self.watch(x)
+        mark_written(x)
 
     def make_nodes(self) -> None:
         """Give the results of side operations Nodes, by which they can be computed one by one."""

@@ -83,6 +83,7 @@ def training_axes(name: str, shape: Axes) -> tuple[Axes, Axes]:
 
 
 @public_function("nn.functional")
+@expect_calls()
 def batch_norm(
     input: Any,
     running_mean: Any,

@@ -3,7 +3,7 @@
 Much of a call is to check its arguments. Checks depend on constants and on the types of tensors:
 where the constants are the same and a step expects the operations, comparing the types of its
 operands is all that is left to do (`autograd/following/follow.py`). What one operation of the call
-computes for another need not be compared.
+computes for another need not be compared. A call may write to its arguments (`expected_writes`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from lucid.ir.primitive import Primitive
 from lucid.ops.core.promote import Default
+from lucid.ops.higher_order.expected_writes import Before, ExpectedWrites, learn_writes
 from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, next_serial
 
@@ -34,12 +35,13 @@ class ExpectedCall:
     constants   operands that are the same tensors in every call, each with its slot
     steps       the operations
     results     which of them are returned: a number, or a tuple of numbers
+    writes      what is written to arguments, or None
     default     the default dtype
     """
 
     __slots__ = (
         "constants", "count", "default", "fixed", "function", "named", "operands", "results",
-        "steps",
+        "steps", "writes",
     )  # fmt: skip
 
     def __init__(self, function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -49,6 +51,7 @@ class ExpectedCall:
         self.constants: list[tuple[Any, int]] = []
         self.steps: list[Any] = []
         self.results: Any = 0
+        self.writes: ExpectedWrites | None = None
         self.default = Default.floating
 
     def is_meant(self, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
@@ -96,10 +99,17 @@ class ExpectedCall:
             if x.node is not slots[slot] and follower.operand(slot, x) is None:
                 follower.unbind()
                 return None
+        writes = self.writes
+        refs = () if writes is None else writes.refs(follower, args)
+        if refs is None:
+            follower.unbind()
+            return None
         if follower.bound:
             follower.bound.clear()
         if first.checks and in_range is None:
             follower.check(first, xs)
+        if writes is not None:
+            writes.wait(follower, args, refs)
         return self.hand_out(follower, modes.scope)
 
     def operands_of(self, step: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -143,10 +153,12 @@ def learn_call(
     constants: Any,
     out: Any,
     count: int = 1,
+    before: Before | None = None,
 ) -> None:
     """Expect this call again where its result `out` was that of the last `count` steps.
 
     constants    operands that are the same tensors in every call
+    before       what was there before the call, which may have written to its arguments
     """
     follower = followers.get(get_ident())
     if follower is None or not follower.at or not follower.steps[follower.at - 1].is_reused:
@@ -166,12 +178,18 @@ def learn_call(
         return
     if not all([step.is_reused and (count == 1 or not step.checks) for step in steps]):
         return
+    inside = {step.slot for step in steps}
+    written = [] if before is None else before.written(args)
+    if written and before is not None:
+        made.writes = learn_writes(follower, args, before, inside)
+        if made.writes is None:
+            return
     places: dict[Any, Any] = {}  # slot -> the argument or constant that fills it
     nodes = {x.node: x for x in constants}
-    nodes.update([(x.node, i) for i, x in enumerate(args) if isinstance(x, Traced)])
-    if None in nodes or len(nodes) != len(constants) + len(args) - len(made.fixed):
+    read = [i for i, x in enumerate(args) if isinstance(x, Traced) and i not in written]
+    nodes.update([(args[i].node, i) for i in read])
+    if None in nodes or len(nodes) != len(constants) + len(read):
         return  # not one Node each
-    inside = {step.slot for step in steps}
     for step in steps:
         for ref, literal in zip(step.expects, step.literals):
             if ref.__class__ is not int or ref in inside:
@@ -182,7 +200,7 @@ def learn_call(
             places[ref] = place
     made.operands = [(i, slot) for slot, i in places.items() if i.__class__ is int]
     made.constants = [(x, slot) for slot, x in places.items() if x.__class__ is not int]
-    if len(made.operands) == len(args) - len(made.fixed):  # all are read
+    if len(made.operands) == len(read):  # all are read
         steps[0].call = made
 
 
@@ -204,8 +222,9 @@ def is_constant(x: Any) -> bool:
 def expect_calls(in_range: Any = None) -> Callable[[F], F]:
     """Let calls of a function skip its checks where a step expects the operations that they were.
 
-    It must be pure and return a tensor or a tuple of tensors, and what it checks must not depend on
-    values, except for indices:
+    It must return a tensor or a tuple of tensors and change nothing, except that it may `overwrite`
+    positional arguments, which it does not return, with what it has computed. What it checks must
+    not depend on values, except for indices:
 
     in_range    function of the operands, False if an index is out of range or not known
     """
@@ -218,11 +237,12 @@ def expect_calls(in_range: Any = None) -> Callable[[F], F]:
             found = follow_call(follower, call, args, kwargs, in_range)
             if found is not None:
                 return found
+            before = Before(follower, args)
             at = follower.at
             out = function(*args, **kwargs)
             limit = at + MAX_STEPS if in_range is None else at + 1
             if at < follower.at <= limit and current().no_observers:
-                learn_call(call, args, kwargs, (), out, follower.at - at)
+                learn_call(call, args, kwargs, (), out, follower.at - at, before)
             return out
 
         return call  # type: ignore[return-value]
