@@ -18,6 +18,7 @@ def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="10,000 steps where 600 are the rule")
     parser.addoption("--interrupts", type=int, default=4, help="how often to interrupt a step")
     parser.addoption("--forks", type=int, default=6, help="how often to fork, half compiling")
+    parser.addoption("--extremes", type=int, default=100, help="calls with extreme values")
     parser.addoption("--threads-minutes", type=float, default=0.02, help="how long threads train")
     parser.addoption("--bad-calls", type=int, default=12, help="bad calls of every public name")
     parser.addoption("--failures", type=int, default=2, help="how many failing jobs to start")
