@@ -2,15 +2,18 @@
 
 A forked child has one thread. A lock that another thread held at that moment would stay locked
 forever in the child, so every lock of the package comes from `new_lock`, and those that the forking
-thread does not hold are free in the child. The locks of LLVM, and of modules that are
-being imported, cannot be freed that way: code that may hold them (compilation) holds
-`fork_waits()`, a lock of its thread, and a fork takes those of all other threads. llvmlite's own
-lock is also taken when something of LLVM is freed, which happens anywhere, and in the child before
-any code of ours runs: what belonged to the threads that are gone. So the forking thread holds it.
+thread does not hold are free in the child. The locks of LLVM cannot be freed that way: code that
+may hold them (compilation) holds `fork_waits()`, a lock of its thread, and a fork takes those of
+all other threads. llvmlite's own lock is also taken when something of LLVM is freed, which happens
+anywhere, and in the child before any code of ours runs: what belonged to the threads that are gone.
+So the forking thread holds it. A module that another thread imports could never be imported by the
+child: a fork waits until no other thread imports anything.
 """
 
 from __future__ import annotations
 
+import _imp
+import contextlib
 import importlib
 import os
 import sys
@@ -23,6 +26,9 @@ from weakref import WeakSet
 from lucid.support.garbage import gc_paused
 
 MAX_WAIT = 60.0  # the longest that a fork waits, in seconds
+MAX_IMPORT_WAIT = 10.0  # seconds of them for modules, which may run anything when imported
+MAX_UNOWNED_WAIT = 0.05
+WAIT = 1.0  # seconds after which threads that wait for a fork, and that it waits for, come first
 MAX_RECORDING_WAIT = 30.0  # seconds to wait for a thread that records
 
 _locks: WeakSet[Any] = WeakSet()
@@ -62,27 +68,53 @@ def fork_waits() -> Any:
 
 
 def import_module(name: str) -> Any:
-    """Import a module; a fork waits until it is done, since the child could not finish it."""
-    with fork_waits(), gc_paused():
+    """Import a module."""
+    with gc_paused():
         return importlib.import_module(name)
 
 
 def _before_fork() -> None:
     """Take the locks that other threads hold while a fork must wait, until the fork is done."""
+    start = time.monotonic()
+    while not _take_all(waited := time.monotonic() - start) and waited < MAX_WAIT:
+        _after_fork()  # one of those threads may wait for a lock of one that waits at the entrance
+        time.sleep(0.001)
+
+
+def _take_all(waited: float) -> bool:
+    """Take the entrance and the locks of other threads; False if one was not to be had."""
     _entrance.acquire()
-    end = time.monotonic() + MAX_WAIT
-    for lock in _of_other_threads():
-        lock.acquire(timeout=max(0.0, end - time.monotonic()))
+    end = time.monotonic() + WAIT
+    locks = _of_other_threads()
     if lock := _lock_of_llvmlite():
-        lock.acquire(timeout=MAX_WAIT)
+        locks.append(lock)
+    taken = [lock.acquire(timeout=max(0.0, end - time.monotonic())) for lock in locks]
+    _imp.acquire_lock()  # no further import begins
+    return all(taken) and not _others_import(waited)
 
 
 def _after_fork() -> None:
+    with contextlib.suppress(RuntimeError):  # an interrupt may have kept it from being taken
+        _imp.release_lock()
     if lock := _lock_of_llvmlite():
         release(lock)
     for lock in _of_other_threads():
         release(lock)
     release(_entrance)
+
+
+def _others_import(waited: float) -> bool:
+    """Return whether to wait for another thread that imports a module.
+
+    A lock of a module that nobody owns has just been made or left, or an old traceback keeps it.
+    """
+    locks = getattr(importlib._bootstrap, "_module_locks", {})
+    owners = [getattr(reference(), "owner", None) for reference in list(locks.values())]
+    if waited < MAX_UNOWNED_WAIT and None in owners:
+        return True
+    return waited < MAX_IMPORT_WAIT and any(
+        owner not in (None, threading.get_ident()) for owner in owners
+    )
 
 
 def _of_other_threads() -> list[Any]:

@@ -102,6 +102,82 @@ def test_a_child_can_free_what_llvm_gave_to_threads_that_are_gone(tmp_path):
     assert found.returncode == 0 and found.stdout == "done\n", found.stderr[-3000:]
 
 
+IMPORTS = """
+import os, sys, threading, time, warnings
+import lucid
+
+warnings.simplefilter("ignore", DeprecationWarning)
+sys.path.insert(0, os.getcwd())
+with open("slow_module.py", "w") as file:
+    file.write("import time; time.sleep(0.5); value = 3")
+thread = threading.Thread(target=__import__, args=("slow_module",))
+thread.start()
+while "slow_module" not in sys.modules:
+    time.sleep(0.001)
+pid = os.fork()
+if not pid:
+    import slow_module
+    os._exit(slow_module.value)
+end = time.monotonic() + 20
+while (found := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+    assert time.monotonic() < end, os.kill(pid, 9)
+    time.sleep(0.01)
+assert os.waitstatus_to_exitcode(found[1]) == 3
+thread.join()
+print("done")
+"""
+
+
+def test_a_child_can_import_what_another_thread_was_importing(tmp_path):
+    """Workers of a DataLoader hung beside a thread that imported numpy.random."""
+    found = run(IMPORTS, tmp_path / "cache")
+    assert found.returncode == 0 and found.stdout == "done\n", found.stderr[-3000:]
+
+
+WAITING = """
+import os, threading, time, warnings
+from lucid.support.locks import fork_waits, new_lock
+
+warnings.simplefilter("ignore", DeprecationWarning)
+shared, compiling, begun, forks = new_lock(), threading.Event(), threading.Event(), []
+
+def compiles():
+    with fork_waits():
+        compiling.set()
+        begun.wait()
+        time.sleep(0.3)  # the fork waits for this thread, which waits for the other one
+        with shared:
+            pass
+
+def holds_the_lock():
+    with shared:
+        begun.set()
+        time.sleep(0.2)
+        with fork_waits():  # which waits for the fork
+            pass
+
+threads = [threading.Thread(target=f) for f in (compiles, holds_the_lock)]
+threads[0].start()
+compiling.wait()
+threads[1].start()
+begun.wait()
+start = time.monotonic()
+if not os.fork():
+    os._exit(0)
+os.wait()
+assert time.monotonic() - start < 20
+for thread in threads:
+    thread.join()
+print("done")
+"""
+
+
+def test_a_fork_lets_threads_that_wait_for_each_other_end(tmp_path):
+    """It took 60 seconds, and forked while the first thread still compiled."""
+    found = run(WAITING, tmp_path / "cache")
+    assert found.returncode == 0 and found.stdout == "done\n", found.stderr[-3000:]
+
+
 def test_a_bad_value_of_a_variable_is_named_and_the_import_works(tmp_path):
     names = [name for name in SETTINGS if name not in ("LUCID_CACHE_DIR",)]
     program = f"""
