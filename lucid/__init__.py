@@ -40,7 +40,7 @@ help(lucid.Tensor), help(lucid.jit) and help(lucid.func.grad) are good places to
 
 from lucid.support.garbage import gc_paused as _gc_paused
 
-with _gc_paused():
+with _gc_paused(imports=True):
     from lucid.compiler.jit import hot_programs as _hot
     from lucid.public.lazy import attach as _attach
     from lucid.tensors import tensor as _tensor  # noqa: F401  operations create tensors of its class

@@ -69,7 +69,7 @@ def fork_waits() -> Any:
 
 def import_module(name: str) -> Any:
     """Import a module."""
-    with gc_paused():
+    with gc_paused(imports=True):
         return importlib.import_module(name)
 
 

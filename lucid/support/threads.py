@@ -11,7 +11,6 @@ from __future__ import annotations
 import _thread
 import os
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -37,6 +36,8 @@ def on_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
             for i in rest:
                 results[i] = function(items[i])
         except BaseException as error:
+            import traceback
+
             traceback.clear_frames(error.__traceback__)  # what they hold is freed by this thread
             errors.append(error)
             list(rest)

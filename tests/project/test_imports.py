@@ -144,7 +144,7 @@ def test_importing_lucid_imports_nothing_heavy():
 
 
 NOT_FOR_A_STORED_PROGRAM = """
-numba llvmlite.binding scipy concurrent.futures glob
+numba llvmlite.binding scipy concurrent.futures glob _hashlib
 lucid.compiler.passes.pipeline lucid.compiler.passes.loops.reroll lucid.compiler.runtime.blas
 lucid.ops.elementwise.complexes lucid.ops.higher_order.call lucid.ops.higher_order.control.scan
 """
@@ -182,3 +182,18 @@ def test_imports_leave_the_garbage_collector_as_it_was():
         command = [sys.executable, "-c", code.format(state)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         assert run.stdout.split() == [expected]
+
+
+def test_imported_objects_are_old_for_the_garbage_collector_and_frozen_ones_stay_frozen():
+    code = """
+import gc, numpy
+if {0}:
+    gc.freeze()
+frozen = gc.get_freeze_count()
+import lucid
+print(sum(map(len, map(gc.get_objects, (0, 1)))) < 1000, gc.get_freeze_count() == frozen)
+"""
+    for freeze, expected in ((False, ["True", "True"]), (True, ["False", "True"])):
+        command = [sys.executable, "-c", code.format(freeze)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == expected

@@ -9,7 +9,6 @@ the package, a part that NumPy runs) is not stored. Any problem with a file is a
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import os
@@ -32,6 +31,7 @@ from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.primitive import Primitive
 from lucid.ir.types import Type
 from lucid.support.caches import new_cache, once
+from lucid.support.digest import digest
 
 VERSION = 1
 _SECTIONS = struct.Struct("<QQQ")  # bytes of the description, of the code and of its relocations
@@ -77,14 +77,11 @@ def program_key(
     if backend is None:
         return None
     chosen = f"program {VERSION} {backend} {sorted((into or {}).items())} {budget}\n"
-    digest = hashlib.sha256(chosen.encode())
-    digest.update(_package())
     try:
-        for line in Description().lines(graph):
-            digest.update(line.encode())
+        lines = [line.encode() for line in Description().lines(graph)]
     except NotStorable:
         return None
-    return cache.key(digest.digest())
+    return cache.key(digest(chosen.encode(), _package(), *lines))
 
 
 class Description:
@@ -135,7 +132,7 @@ class Description:
             case Primitive():
                 return self.op(x)
             case np.ndarray() | np.generic() if x.dtype.kind in "biufc":
-                return f"{x.dtype.str}{x.shape}{hashlib.sha256(x.tobytes()).hexdigest()}"
+                return f"{x.dtype.str}{x.shape}{digest(x.tobytes()).hex()}"
         raise NotStorable
 
     def source(self, source: Any) -> str:
@@ -154,7 +151,7 @@ def _package() -> bytes:
     """The digest of the package's files, by their sizes and times: a new compiler, new programs."""
     root = os.path.dirname(lucid.errors.__file__)
     files = sorted(line for part in ("compiler", "ir", "ops") for line in _files(root, part))
-    return hashlib.sha256("\n".join(files).encode()).digest()
+    return digest("\n".join(files).encode())
 
 
 def _files(root: str, folder: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Object code on disk: `get(key)` returns the bytes that `put(key, code)` stored, or None.
 
-One file per key: magic, format version, key, SHA-256 and the raw object code; never a pickle. A
+One file per key: magic, format version, key, digest and the raw object code; never a pickle. A
 file is created by rename, so a reader sees all of it or nothing, however many processes write and
 whenever one of them is killed. The directory (`LUCID_CACHE_DIR`, by default `lucid` in the XDG
 cache directory) is used only if it is private: mode 0700, a real directory, owned by this user.
@@ -15,7 +15,6 @@ never an exception; if nothing can be stored, one warning says why.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import stat
@@ -27,15 +26,17 @@ from typing import NamedTuple
 
 from lucid.compiler.runtime import codegen
 from lucid.support.caches import once
+from lucid.support.digest import digest
 from lucid.support.settings import setting
 
 MAGIC = b"LUCIDOBJ"
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".obj"
 MAX_ENTRY = 1 << 28  # bytes of code that one kernel or program may have
 DAY = 86_400.0
 
-_HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, SHA-256 of the code
+_HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length, digest of the code
+_LENGTH = struct.Struct("<Q")
 
 
 class Info(NamedTuple):
@@ -58,11 +59,7 @@ class _Counters:
 
 def key(*parts: bytes) -> bytes:
     """The key of a piece of code: its structure, and everything else that determines its bytes."""
-    digest = hashlib.sha256(fingerprint())
-    for part in parts:
-        digest.update(struct.pack("<Q", len(part)))
-        digest.update(part)
-    return digest.digest()
+    return digest(fingerprint(), *[x for part in parts for x in (_LENGTH.pack(len(part)), part)])
 
 
 def get(key: bytes) -> bytes | None:
@@ -80,8 +77,7 @@ def put(key: bytes, code: bytes) -> bool:
     if (reason := problem()) is not None:
         _warn(reason)
         return False
-    digest = hashlib.sha256(code).digest()
-    data = _HEADER.pack(MAGIC, FORMAT, key, len(code), digest) + code
+    data = _HEADER.pack(MAGIC, FORMAT, key, len(code), digest(code)) + code
     temporary = _path(key) + f".{os.urandom(8).hex()}.tmp"
     try:
         _write(temporary, data)
@@ -265,8 +261,8 @@ def _code(data: bytes, key: bytes) -> bytes | None:
     """The code in a file's contents, if every byte is intact."""
     if not _is_header(data, key, len(data)):
         return None
-    code, digest = data[_HEADER.size :], _HEADER.unpack_from(data)[4]
-    return code if hashlib.sha256(code).digest() == digest else None
+    code, expected = data[_HEADER.size :], _HEADER.unpack_from(data)[4]
+    return code if digest(code) == expected else None
 
 
 def _write(path: str, data: bytes) -> None:
