@@ -1,7 +1,7 @@
 """merge_loops: Graph -> Graph in which independent loops over the same steps are merged.
 
-Switches on the same index are merged too, and a While with the While that reverse mode derives
-from it.
+Switches on the same index are merged too, and a While with the While that forward or reverse mode
+derives from it.
 
 Reverse mode leaves two loops where one would do: the original loop, and a copy that also stacks the
 residuals. Two loops are merged by concatenating their bodies. Carries that have the same initial
@@ -136,36 +136,60 @@ def rename_vars(eqn: Equation, names: dict[Any, Any]) -> Equation:
 
 
 def shares_first_loop(first: Equation, second: Equation) -> bool:
-    """True if the only loop of one While is the first loop of the other."""
-    short, long = by_loop_count(first, second)
+    """True if the only loop of one While is, or is part of, the first loop of the other."""
+    short, long = by_size(first, second)
     op: Any = short.op
     of_loop = min(op.results, default=0) >= len(short.inputs)
-    return len(op.loops) == 1 and of_loop and first_loop(short) == first_loop(long)
+    if len(op.loops) > 1 or not of_loop:
+        return False
+    n = first_carries(short)
+    return first_loop(short, n) == first_loop(long, n)
 
 
-def by_loop_count(first: Equation, second: Equation) -> tuple[Equation, Equation]:
-    pair = sorted((first, second), key=lambda eqn: len(eqn.op.loops))  # type: ignore[attr-defined]
+def by_size(first: Equation, second: Equation) -> tuple[Equation, Equation]:
+    """The While with fewer loops, or as many and fewer carries in the first, and the other."""
+    pair = sorted((first, second), key=lambda eqn: (len(eqn.op.loops), first_carries(eqn)))  # type: ignore[attr-defined]
     return pair[0], pair[1]
 
 
-def first_loop(eqn: Equation) -> Any:
-    """A key that determines the carries of a While after its first loop."""
+def first_carries(eqn: Equation) -> int:
+    """How many carries the first loop of a While has."""
+    return len(eqn.op.loops[0][3])  # type: ignore[attr-defined]
+
+
+def first_loop(eqn: Equation, n: int) -> Any:
+    """A key that determines the first `n` carries of a While after its first loop.
+
+    None if they depend on other carries, which forward mode adds after those of the primal loop.
+    """
     op: Any = eqn.op
     body, _, consts, inits, _ = op.loops[0]
-    carries = Graph("carries", body.inputs, body.equations, body.outputs[: len(inits)])
     values = [key_of(x) for x in eqn.inputs]
-    return (
-        op.cond,
-        [values[v] for v in op.tests],
-        dce(carries),
-        [values[v] for v in consts],
-        [[values[v] for v in init] for init in inits],
-    )
+    cond = with_carries(op.cond, [values[v] for v in op.tests], n, op.cond.outputs)
+    step = with_carries(body, [values[v] for v in consts], n, body.outputs[:n])
+    if cond is None or step is None:
+        return None
+    return cond, step, [[values[v] for v in init] for init in inits[:n]]
+
+
+def with_carries(graph: Graph, consts: Sequence[Any], n: int, outputs: Sequence[Atom]) -> Any:
+    """A Graph of the first `n` carries and of the constants it reads, and these constants.
+
+    None if it reads another carry. A Graph of a loop takes constants, then carries.
+    """
+    carries = graph.inputs[len(consts) :]
+    needed = dce(Graph("carries", graph.inputs, graph.equations, tuple(outputs)))
+    read = {*[x for eqn in needed.equations for x in eqn.inputs], *needed.outputs}
+    if not read.isdisjoint(carries[n:]):
+        return None
+    kept = [(v, x) for v, x in zip(graph.inputs, consts) if v in read]
+    inputs = (*[v for v, _ in kept], *carries[:n])
+    return Graph("carries", inputs, needed.equations, needed.outputs), [x for _, x in kept]
 
 
 def merge_whiles(first: Equation, second: Equation) -> Merged:
-    """The While with more loops, extended by the results of the other."""
-    short, long = by_loop_count(first, second)
+    """The larger While, extended by the results of the other."""
+    short, long = by_size(first, second)
     op: Any = long.op
     n_short, n_long = len(short.inputs), len(long.inputs)
     results, outs, renamed = list(op.results), list(long.outputs), {v: v for v in long.outputs}

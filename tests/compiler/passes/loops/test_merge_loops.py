@@ -92,3 +92,61 @@ graph @1(x0: f32[2]):
     %1: f32[2] = mul x0 3.0
     return %0, %1"""
     assert after(merge_loops, text) == expected
+
+
+BELOW = """graph @0(x: f32[]):
+    %0: bool[] = lt x 9.0
+    return %0"""
+TRIPLE = """graph @1(k: f32[], x: f32[]):
+    %0: f32[] = mul k x
+    return %0"""
+BELOW_WITH_TANGENT = """graph @2(x: f32[], t: f32[]):
+    %0: bool[] = lt x 9.0
+    return %0"""
+TRIPLE_WITH_TANGENT = """graph @3(k: f32[], x: f32[], t: f32[]):
+    %0: f32[] = mul k x
+    %1: f32[] = mul k t
+    return %0, %1"""
+
+
+def whiles(first, step=TRIPLE_WITH_TANGENT):
+    """A loop from `first`, and one from `x` that has a second carry."""
+    one = "loops=((@1,False,(0,),((1,),),()),), results=(2,)"
+    two = "loops=((@3,False,(0,),((1,),(2,)),()),), results=(4,)"
+    return f"""graph f(k: f32[], x: f32[], y: f32[], t: f32[]):
+    %0: f32[] = while[cond=@0, tests=(), {one}] k {first}
+    %1: f32[] = while[cond=@2, tests=(), {two}] k x t
+    return %0, %1
+{BELOW}
+{TRIPLE}
+{BELOW_WITH_TANGENT}
+{step}"""
+
+
+def test_a_while_is_part_of_the_one_that_forward_mode_derives_from_it():
+    loop = "loops=((@1,False,(0,),((1,),(2,)),()),), results=(4,3)"
+    expected = f"""graph f(k: f32[], x: f32[], y: f32[], t: f32[]):
+    %0: f32[], %1: f32[] = while[cond=@0, tests=(), {loop}] k x t
+    return %1, %0
+graph @0(x: f32[], t: f32[]):
+    %0: bool[] = lt x 9.0
+    return %0
+graph @1(k: f32[], x: f32[], t: f32[]):
+    %0: f32[] = mul k x
+    %1: f32[] = mul k t
+    return %0, %1"""
+    assert after(merge_loops, whiles("x")) == expected
+
+
+def test_a_while_from_another_value_stays():
+    assert after(merge_loops, whiles("y")) == whiles("y")
+
+
+def test_a_while_whose_carry_depends_on_one_more_stays():
+    coupled = TRIPLE_WITH_TANGENT.replace("mul k x", "mul t x")
+    assert after(merge_loops, whiles("x", step=coupled)) == whiles("x", step=coupled)
+
+
+def test_a_while_with_another_condition_stays():
+    text = whiles("x").replace("lt x 9.0", "lt x 8.0", 1)
+    assert after(merge_loops, text) == text
