@@ -63,7 +63,13 @@ class Follower(SideOperations):
         self.is_freed = False
 
     def start(self, thread: int, before: StepSequence | None) -> None:
-        """Follow the next operations of a thread, from the first step on."""
+        """Follow the next operations of a thread, from the first step on.
+
+        What a step that was left half-way has pending is computed first: later writes would not
+        find it.
+        """
+        if (abandoned := followers.get(thread)) is not None:
+            abandoned.stop()
         self.thread, self.before = thread, before
         self.at = self.waited = 0
         self.is_freed = False

@@ -91,14 +91,16 @@ class SideOperations(PendingRun):
                 if x.raw is None or (is_pending(x.raw) and x.raw.run is not self):
                     return None
                 flags |= 0 if x.node is None else x.node.flags
-        refs = [] if flags & TRACE else [self.ref(x) for x in xs]
-        if not refs or None in refs:
+        if not xs or flags & TRACE:
             return None
         types, several = result_types(op, xs)
+        refs = self.refs(xs)
+        if refs is None:
+            return None
         place = ~len(self.sides)
         tracked = bool(flags and modes.grad and op.differentiable)
         inputs = tuple([self.node(x, ref) for x, ref in zip(xs, refs)]) if tracked else ()
-        side = Side(op, tuple(refs), types, self.at)
+        side = Side(op, refs, types, self.at)
         if not tracked or not (several or is_differentiable(types[0].dtype)):
             outs = tuple([wrap(value) for value in self.add_side(side)])
             if op.is_view:
@@ -188,8 +190,18 @@ class SideOperations(PendingRun):
         """Return the slots of leaves that are values of the step itself, detached."""
         return {slot: x for slot, x in self.arrays.items() if x.__class__ is Pending}
 
+    def refs(self, xs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Return what a side operation reads, None if a value cannot be kept; then none is."""
+        before, found = len(self.given), []
+        for x in xs:
+            found.append(self.ref(x))
+            if found[-1] is None:
+                del self.given[before:]
+                return None
+        return tuple(found)
+
     def ref(self, x: Any) -> Any:
-        """Return what a side operation reads, None if it cannot keep its value."""
+        """Return how the program finds an operand, None if it cannot keep its value."""
         if x.__class__ is Literal:
             return x
         if is_pending(x.raw):

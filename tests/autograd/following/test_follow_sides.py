@@ -8,6 +8,7 @@ import pytest
 import lucid
 import lucid.nn.functional as F
 from lucid import nn
+from lucid.errors import ShapeError
 from tests.autograd.following.test_follow import (  # noqa: F401
     STEPS,
     both_ways,
@@ -152,6 +153,57 @@ def test_an_exception_after_a_pending_write(counts):  # noqa: F811
         return [*seen, *[x.numpy().copy() for x in net.state_dict().values()]]
 
     both_ways(program)
+
+
+@pytest.mark.parametrize("number", [STEPS // 2, STEPS - 2])
+def test_a_forward_pass_that_is_left_half_way(counts, number):  # noqa: F811
+    def loss_of(net, x, i):
+        if i == number:
+            net(x + 1)  # its statistics count, and the weights that they are of change below
+        return squares(net, x, i)
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["run"] > 0
+
+
+def test_a_step_that_is_left_half_way_in_every_step(counts):  # noqa: F811
+    def loss_of(net, x, i):
+        loss = squares(net, x, i)
+        net(x * 2)
+        return (*loss, net(x - 1))
+
+    both_ways(steps(normalized, loss_of))
+
+
+def plain():
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
+
+
+@pytest.mark.parametrize("model", [normalized, plain])
+@pytest.mark.parametrize("failing", [range(STEPS - 2, STEPS), range(2, STEPS)])
+def test_an_operation_that_fails_leaves_the_step_as_it_was(counts, model, failing):  # noqa: F811
+    def loss_of(net, x, i):
+        h = net(x)
+        if i in failing:
+            with pytest.raises(ShapeError):
+                h @ lucid.tensor(3.0)
+        return ((h**2).mean(),)
+
+    both_ways(steps(model, loss_of))
+    assert counts["run"] > 0
+
+
+def test_an_operation_of_which_one_operand_cannot_wait(counts):  # noqa: F811
+    memory = np.ones((600, 600), "float32")  # too large to copy, and NumPy sees it
+    large = lucid.from_numpy(memory)
+
+    def loss_of(net, x, i):
+        h = net(x)
+        small, cut = lucid.ones(6, 1), large[:6, :2]
+        return (h**2).mean(), lucid.where(h > small, h, cut)
+
+    both_ways(steps(normalized, loss_of))
+    assert counts["run"] > 0
 
 
 def test_operations_on_pending_values_that_may_fail_look_at_once(counts):  # noqa: F811
