@@ -134,11 +134,13 @@ def _bind_deferred(op: Primitive, xs: tuple[Any, ...], flags: int, recorder: Any
     """`bind` in a recording: the result is pending, unless these values may make `op` fail."""
     if can_wait(op, xs):
         value = pending_result(infer(op, tuple([x.type for x in xs])), recorder.pending)
-    else:
-        try:
-            value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
-        except Exception as error:
-            raise explain(op, xs, error) from error
+        out = _bind_result(op, xs, value, flags)
+        if recorder.defers:
+            return out  # else an operand is in memory that was written, and all is computed now
+    try:
+        value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
+    except Exception as error:
+        raise explain(op, xs, error) from error
     return _bind_result(op, xs, value, flags)
 
 

@@ -225,11 +225,10 @@ class Jitted(CallSignature, Generic[P, R]):
             return None
         if path.written and overlap(values, [x.value for x in path.written]):
             return RUN_PYTHON  # a write changes an argument too
-        if path.written_arguments:
-            if not path.layouts_match(values):
-                return None
-            if not path.is_written_alone(values, extra):
-                return RUN_PYTHON  # a write changes another operand too, or is refused
+        if path.layouts and not path.layouts_match(values):
+            return None
+        if path.written_arguments and not path.is_written_alone(values, extra):
+            return RUN_PYTHON  # a write changes another operand too, or is refused
         found = self.compute(path, tensors, values, extra, tracked)
         if found is RUN_PYTHON:
             return found

@@ -82,7 +82,11 @@ class Path:
         self.written, self.aliases = one_per_memory(every_written, recorder)
         overwritten = {i: x for i, x in recorder.overwritten.items() if i not in self.donated}
         self.written_arguments = list(overwritten)
-        self.layouts = [recorder.array_before(x).strides for x in overwritten.values()]
+        self.layouts = {i: recorder.array_before(x).strides for i, x in overwritten.items()}
+        if recorder.writes_results:  # perhaps a copy of an argument, where others are viewed
+            read = {i: x.saved for i, x in enumerate(inputs) if i not in recorder.overwritten}
+            strided = {i: x for i, x in read.items() if not x.flags.c_contiguous}
+            self.layouts.update({i: x.strides for i, x in strided.items()})
         self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [
             (cell, before is not None)
@@ -133,7 +137,7 @@ class Path:
         self.joint: Any = None  # see autograd.following.step_run
         self.fast_call: FastCall | None = None
         args_tree, kwargs_tree = in_tree.children()
-        positional = not (jitted.static or kwargs_tree.num_children or self.written_arguments)
+        positional = not (jitted.static or kwargs_tree.num_children or self.layouts)
         positional &= not any([node.is_number for node in inputs])  # a fast call takes arrays
         self.positional_tree = args_tree if positional else None
         self.into = {} if self.guards else self.output_aliases(len(inputs))
@@ -209,8 +213,8 @@ class Path:
         return [i for i in self.donated if id(args[i]) not in kept]
 
     def layouts_match(self, values: Sequence[np.ndarray]) -> bool:
-        """True if the arguments that the path writes have the layouts they were recorded with."""
-        return [values[i].strides for i in self.written_arguments] == self.layouts
+        """True if the arguments that it may write have the layouts they were recorded with."""
+        return all([values[i].strides == strides for i, strides in self.layouts.items()])
 
     def is_written_alone(self, values: Sequence[np.ndarray], extra: Sequence[np.ndarray]) -> bool:
         """True if the arguments that the path writes share no memory with what else it reads."""

@@ -74,7 +74,9 @@ class Recorder:
     arguments    id -> index of a tensor that stands for an argument
     lent         id -> argument of a body, which may write it as it may its state
     written      id -> (external tensor that was written, its Node before)
+    views        id -> (tensor that shares the memory of one that was written, its Node before)
     overwritten  index -> tensor that stands for an argument, which was written
+    writes_results    whether a tensor of the run itself was written: perhaps a copy of an argument
     states       ids of the external tensors whose write is ordinary state
     before       id -> its value before, of those if the run has settled
     originals    id -> (tensor, array, Node before) of those that are pending since a write
@@ -103,6 +105,8 @@ class Recorder:
         self.arguments: dict[int, int] = {}
         self.lent: dict[int, Any] = {}
         self.overwritten: dict[int, Any] = {}
+        self.writes_results = False
+        self.views: dict[int, tuple[Any, Node | None]] = {}
         self.captured: dict[Node, Any] = {}
         self.constants: dict[Node, np.ndarray] = {}
         self.written: dict[int, tuple[Any, Node | None]] = {}
@@ -169,6 +173,8 @@ class Recorder:
         Those whose writes are pending have the values that they had before the run.
         """
         self.restore_arrays()
+        for view, before in self.views.values():
+            view.node = before
         for x, before in self.written.values():
             if before is None or not (before.flags or before.cell):
                 x.node = None
@@ -241,11 +247,15 @@ class Recorder:
                 self.keep_array(x)
         elif id(x) not in self.written and self.is_external(x.node):
             self.written[id(x)] = (x, x.node)
+            for view in () if x.storage is None else x.storage.live():
+                self.views.setdefault(id(view), (view, view.node))
             if x.raw is not None:
                 if self.reversible or self.is_state(x):
                     self.states.add(id(x))
                 self.add_owner(x)
                 self.keep_array(x)
+        elif id(x) not in self.written:
+            self.writes_results = True
 
     def keep_array(self, x: Any) -> None:
         """Keep the array of an external tensor that is written for the first time.

@@ -225,3 +225,55 @@ def test_a_step_through_data_stays_a_write_when_everything_is_hot():
     for _ in range(3):
         fresh()
     assert w[0].item() == w[-1].item() == 43.0
+
+
+@pytest.mark.parametrize("copy", [lambda x: x.reshape(-1), lambda x: x.contiguous()])
+def test_a_write_to_what_is_a_view_of_one_argument_and_a_copy_of_another(copy):
+    jitted = lucid.jit(lambda x: copy(x).mul_(2.0).sum())
+    base, dense = lucid.tensor(np.arange(9.0).reshape(3, 3)), lucid.tensor(X[:, :2].copy())
+    for n in range(1, 4):
+        for _ in range(2):
+            assert jitted(base[:2, :2]).item() == 16
+        jitted(dense)
+        assert np.array_equal(dense, X[:, :2] * 2**n)
+    assert np.array_equal(base, np.arange(9.0).reshape(3, 3))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, c: c * 1,
+        lambda x, c: c.sum(),
+        lambda x, c: x + c,
+        lambda x, c: c.T * 1,
+        lambda x, c: c.reshape(-1).sum(0),
+        lambda x, c: c.split(1)[1] * 2,
+    ],
+)
+def test_an_argument_that_is_written_is_a_captured_tensor(read):
+    def run(transform):
+        c, other = lucid.tensor(X), lucid.tensor(X + 5)
+        f = transform(lambda x: (x.add_(1.0), read(x, c))[1])
+        return [x.numpy().copy() for x in (*[f(y) for y in (c, c, other, c, other)], c, other)]
+
+    for a, b in zip(run(lucid.jit), run(lambda f: f), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_view_of_what_a_settled_run_has_written_stays_writable():
+    c, base = lucid.zeros(2, 2), lucid.tensor(np.arange(16.0).reshape(4, 4))
+    d = c.T
+
+    @lucid.jit
+    def f(x, y):
+        c.add_(1.0)
+        x.add_(1.0)
+        d.mul_(2.0)
+        return x * 1
+
+    apart = [lucid.ones(2, 2), lucid.ones(2, 2)]
+    woven = [base[::2, ::2], base[1::2, 1::2]]
+    for args in (woven, woven, apart, woven):
+        f(*args)
+    c.add_(1.0)
+    assert np.array_equal(c, np.full((2, 2), 31.0)) and np.array_equal(d, c)
