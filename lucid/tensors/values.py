@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.errors import ArgumentError, DTypeError, ShapeError
 from lucid.ops.core.arguments import flag
+from lucid.ops.core.promote import as_read
 from lucid.support.source import caller
 from lucid.tape.conversion import check_number_conversion, check_numpy_call
 from lucid.tape.modes import local
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def read_number(x: Any, what: str) -> Any:
     """Return the only element of a tensor as a Python number; `what` says how Python reads it."""
-    value = x.array(what)
+    value = as_read(x).array(what)
     if value.size != 1:
         facts = f"item: a tensor of shape {value.shape} does not have one element"
         raise ShapeError(f"{facts}; index it, or use tolist()")
@@ -90,7 +91,7 @@ class Values(Traced):
         return memoryview(np.asarray(self))  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
-        value = self.array("bool()")
+        value = as_read(self).array("bool()")
         if value.size != 1:
             raise ShapeError(
                 f"bool: the truth value of a tensor of shape {value.shape} is ambiguous; use any() "

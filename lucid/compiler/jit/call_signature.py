@@ -14,7 +14,7 @@ from lucid.ops.core.promote import Default, as_tensor, cast_to, default_of_kind
 from lucid.support.source import at_line
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
-from lucid.tape.node import Node
+from lucid.tape.node import Node, is_recording
 from lucid.tape.recording.trace import function_name
 
 NUMBERS = (bool, int, float, complex)
@@ -27,8 +27,11 @@ def is_number(x: Any) -> bool:
 
 
 def narrow(x: Any) -> Any:
-    """Return a Python number in the dtype that it has alone; `cast` finds its digits again."""
-    if x.dtype.kind not in "fc" or x.dtype == default_of_kind(x.dtype):
+    """Return a Python number in the dtype that it has alone; `cast` finds its digits again.
+
+    That needs Nodes of what operators make of it, which only a recorded run has.
+    """
+    if x.dtype.kind not in "fc" or x.dtype == default_of_kind(x.dtype) or not is_recording():
         return x
     y = bind(cast_to(default_of_kind(x.dtype)), x)
     if y.node is None:

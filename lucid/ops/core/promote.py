@@ -27,6 +27,7 @@ _KIND = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _WIDE = {"f": np.dtype("float64"), "c": np.dtype("complex128")}
 _SCALARS = (bool, int, float, complex)
 _NUMBER_OPS = ("Add", "Sub", "Mul", "Div", "Neg", "Pow", "Abs", "FloorDivide", "Remainder", "Cast")
+_NUMBER_TESTS = ("Eq", "Ne", "Lt", "Le", "Gt", "Ge")
 _NUMBER_LIMIT = 64  # a longer computation of a Python number is that of a tensor
 
 
@@ -72,7 +73,7 @@ def default_of_kind(dtype: np.dtype) -> np.dtype:
     return complex_dtype(Default.floating) if dtype.kind == "c" else dtype
 
 
-def is_number(node: Node) -> bool:
+def is_number(node: Node, ops: tuple[str, ...] = _NUMBER_OPS) -> bool:
     """True if a Node stands for a Python number, or for what operators make of a few of them."""
     seen, stack = {id(node)}, [node]
     while stack:
@@ -82,7 +83,7 @@ def is_number(node: Node) -> bool:
                 return False
             continue
         nodes = [x for x in top.inputs if not isinstance(x, Literal)]
-        if top.op.__class__.__name__ not in _NUMBER_OPS or len(seen) > _NUMBER_LIMIT:
+        if top.op.__class__.__name__ not in ops or len(seen) > _NUMBER_LIMIT:
             return False
         for x in nodes:
             if not isinstance(x, Node):
@@ -244,7 +245,17 @@ def cast(x: Any, dtype: Any) -> Any:
     if dtype in _WIDE.values() and x.node is not None and before.kind in "fc":
         if not x.shape and before not in _WIDE.values() and is_number(x.node):
             x = exact_number(x.node)
+    elif before.kind in "iu" and dtype.kind in "iu" and x.node is not None and is_number(x.node):
+        check_number_fits(x, dtype)
     return x if x.dtype == dtype else bind(cast_to(dtype), x)
+
+
+def check_number_fits(x: Any, dtype: np.dtype) -> None:
+    """Raise an error if a Python integer is out of the range of a dtype, as for a constant."""
+    old, new = np.iinfo(x.dtype), np.iinfo(dtype)
+    low, high = max(int(old.min), int(new.min)), min(int(old.max), int(new.max))
+    if x < low or x > high:
+        raise DTypeError(f"the scalar {int(x)} does not fit into {dtype}")
 
 
 def exact_number(node: Node) -> Any:
@@ -261,6 +272,13 @@ def exact_number(node: Node) -> Any:
         dtype = DTYPES[node.op.dtype]  # type: ignore[attr-defined]
         return cast(xs[0], _WIDE.get(dtype.kind, dtype))
     return bind(node.op, *xs)
+
+
+def as_read(x: Any) -> Any:
+    """Return a tensor as Python reads it: what is computed of Python numbers alone, in 64 bits."""
+    if x.node is None or x.shape or not is_number(x.node, (*_NUMBER_OPS, *_NUMBER_TESTS)):
+        return x
+    return exact_number(x.node)
 
 
 def _widened(x: Any) -> Any:

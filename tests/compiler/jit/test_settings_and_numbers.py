@@ -11,7 +11,8 @@ import pytest
 
 import lucid
 from lucid import nn
-from lucid.errors import ArgumentError
+from lucid.compiler.jit.recording import RecompileWarning
+from lucid.errors import ArgumentError, DTypeError
 
 NUMBERS = [2, 2.0, True, 1, 1.0, -0.0, 0.0, 0, math.nan, math.nan, 2]
 I = lucid.tensor([1, 2])  # noqa: E741
@@ -230,3 +231,43 @@ def test_a_tensor_of_a_number_is_rounded_and_promoted_as_a_tensor(make):
         jitted = lucid.jit(f)
         for number in (0.1, 1 / 3, 0.1):
             same(jitted(number), f(number))
+
+
+@pytest.mark.parametrize(
+    ("read", "number"),
+    [
+        (lambda s: math.sin(s), 123456789.123),
+        (lambda s: int(s * 100), 0.29),
+        (lambda s: float(-s / 3 + s**0.5), 0.7),
+        (lambda s: 1.0 if 0.7 - 1e-12 < s and s < 0.7 + 1e-12 else 2.0, 0.7),
+        (lambda s: 1.0 if s == 0.1 else 2.0, 0.1),
+        (lambda s: abs(complex(s * 1j)), 0.7),
+    ],
+)
+def test_python_reads_a_number_with_all_of_its_digits(read, number):
+    x, f = lucid.ones(1, dtype="float64"), lucid.jit(lambda x, s: x * read(s))
+    for s in (number, number, number + 1, number, number):
+        same(f(x, s), x * read(s))
+
+
+def test_a_number_keeps_its_digits_where_python_runs_the_function():
+    c = lucid.tensor([1.0, 2.0], dtype="float64")
+    writes = lucid.jit(lambda x, s: (c.add_(1.0), x * (2.0 * s))[1])
+    for x in (lucid.ones(2, dtype="float64"), c, c):
+        same(writes(x, 0.7), x * (2.0 * 0.7))
+    recompiled = lucid.jit(lambda x, s, n: x * (2.0 * s) + int(n) * 0)
+    with pytest.warns(RecompileWarning):
+        for n in range(20):
+            x = lucid.ones(1, dtype="float64")
+            same(recompiled(x, 0.7, lucid.tensor(float(n))), x * (2.0 * 0.7))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"), [("uint8", 255, 256), ("int32", -7, 2**40), ("int64", 1, 2**63)]
+)
+def test_an_integer_that_does_not_fit_is_an_error_on_every_call(dtype, good, bad):
+    x, f = lucid.tensor([1], dtype=dtype), lucid.jit(lambda x, k: x + k)
+    for _ in range(3):
+        same(f(x, good), x + good)
+        with pytest.raises(DTypeError, match="does not fit into"):
+            f(x, bad)
