@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 import lucid
 
 
@@ -54,3 +58,14 @@ def test_a_gradient_that_is_read_inside_jit_is_a_constant_as_it_is_eagerly():
         first = 2 * a * a * 3.0
         expected = first + 2 * (a * first) ** 2 * 3.0
         assert abs(step(lucid.tensor(a, dtype=lucid.float64)).item() - expected) < 1e-12
+
+
+def test_python_tells_the_zeros_apart_and_no_nan():
+    f = lucid.jit(lambda x: x + math.copysign(1.0, float(x[0])))
+    for _ in range(2):
+        for zero, sign in ((0.0, 1.0), (-0.0, -1.0)):
+            assert f(lucid.tensor([zero, 1.0])).tolist() == [sign, 1 + sign]
+    g = lucid.jit(lambda x: x[1] * (2.0 if np.isnan(complex(x[0])) else 3.0))
+    for nan in (np.nan, -np.nan, np.nan):
+        assert g(lucid.tensor([nan, 1.0])).item() == 2.0
+    assert sum(map(len, g.paths.values())) == 1
