@@ -69,6 +69,8 @@ def fork_waits() -> Any:
 
 def import_module(name: str) -> Any:
     """Import a module."""
+    if name in sys.modules:  # perhaps not to its end, in another thread: then this waits
+        return importlib.import_module(name)
     with gc_paused(imports=True):
         return importlib.import_module(name)
 
