@@ -94,14 +94,15 @@ class Variable:
 
 
 class LLVMBuilder:
-    """Builds the text of one kernel `void name(ptr args, i64 lo, i64 hi)`.
+    """Builds the text of one kernel `void name(ptr args, i64 lo, i64 hi)`, or of a public function
+    with parameters of its own.
 
     `inner` makes a separate function that the kernel calls, so that its values do not compete for
     registers with the code around the call.
     """
 
-    def __init__(self, name: str, parameters: str = "") -> None:
-        self.name, self.parameters = name, parameters
+    def __init__(self, name: str, parameters: str = "", is_public: bool = False) -> None:
+        self.name, self.parameters, self.is_public = name, parameters, is_public
         self.functions: list[LLVMBuilder] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
@@ -194,7 +195,9 @@ class LLVMBuilder:
         return Pointer(self, Variable(self, type).place)
 
     def body(self) -> str:
-        if self.parameters:
+        if self.is_public:
+            kind = f"void @{self.name}({self.parameters}) nounwind"
+        elif self.parameters:
             kind = f"internal void @{self.name}({self.parameters}) nounwind noinline"
         else:
             kind = f"void @{self.name}(ptr noalias %args, i64 %lo, i64 %hi) nounwind"

@@ -32,7 +32,7 @@ class MatmulLowering:
 
     @staticmethod
     def lower(layout: Any, eqn: Equation) -> list[Any]:
-        blas.prepare()
+        blas.prepare(eqn.inputs[0].type.dtype.str[1:])
         x, y = (layout.array(operand) for operand in eqn.inputs)
         source = f"  [{eqn.source}]" if eqn.source else ""
         product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")

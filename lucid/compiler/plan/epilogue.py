@@ -72,7 +72,7 @@ def row_blocks(work: ProductWork, nest: Nest, arrays: Sequence[Array]) -> Blocks
     m, n = product.m, product.n
     if min(m, n) < 2 or math.prod(axis.size for axis in others) != 1:
         return None
-    tile = blas.tiling(m, n, product.k, product.transpose)
+    tile = blas.tiling(product.code, m, n, product.k)
     rows = min(tile.rows, m)
     per_unit = elements_per_unit(nest, arrays, work.out)
     if per_unit is None or (product.batch > 1 and m % rows):

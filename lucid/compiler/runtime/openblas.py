@@ -18,7 +18,6 @@ from lucid.compiler.plan.instructions import Address
 from lucid.support.caches import once
 from lucid.support.locks import new_lock
 
-UNPACKED_CORES = ("SkylakeX", "Cooperlake", "SapphireRapids")
 _opening = new_lock()
 
 
@@ -33,17 +32,6 @@ def address(name: str) -> Address:
             found = ctypes.cast(getattr(blas, symbol), ctypes.c_void_p).value or 0
             return Address(found, "routine", name)
     return _capsule_address(name)
-
-
-@once
-def has_unpacked_gemm() -> bool:
-    """True if this BLAS multiplies small matrices without packing them first."""
-    blas = library()
-    if blas is None:
-        return False
-    get_name = blas.scipy_openblas_get_corename
-    get_name.restype = ctypes.c_char_p
-    return get_name().decode() in UNPACKED_CORES
 
 
 @once

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from lucid.compiler.lowering.conv.window_tiles import LANES, llvm_types, word_pointer
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 from lucid.support.caches import once
+from lucid.support.processor import features
 
 ROWS_COST = 1.15  # cost of a product in row blocks, relative to panel blocks
 WRITE_COST = 16  # cost of storing a single result, in products
@@ -29,13 +30,6 @@ class Block(NamedTuple):
 
     def __str__(self) -> str:
         return f"{'panels' if self.panels else 'rows'}_{self.rows}_{self.columns}"
-
-
-@once
-def features() -> dict[str, bool]:
-    from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
-
-    return _multiarray_umath.__cpu_features__
 
 
 @once

@@ -1,0 +1,223 @@
+"""product_kernel: a product of matrices in vectors of this CPU, with the arguments of BLAS's gemm.
+
+The columns of B are taken in panels of a few vectors, which are packed side by side unless they are
+dense and only a few rows read them. The sums of a block of A's rows with a panel stay in registers.
+Every number of the result is a sum in the order of the inner index, so its bits do not depend on
+how a product is split into tiles, nor on the other rows and columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lucid.compiler.lowering.conv.pack_operands import transpose
+from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
+
+PIECE = 512  # of the inner size: the sums of one piece after another are added to the result
+FEW_ROWS = 24  # of A, for which a dense panel is not packed
+WORDS = ("columns", "rows", "inner", "ldb", "lda", "ldc")
+PARAMETERS = (
+    "letter_b", "letter_a", "columns", "rows", "inner", "alpha", "b", "ldb", "a", "lda", "beta",
+    "c", "ldc",
+)  # fmt: skip
+
+
+class Shape(NamedTuple):
+    """Lanes of a vector, and the most rows and vectors of a block of sums."""
+
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def panel(self) -> int:
+        """The columns of a panel."""
+        return self.lanes * self.vectors
+
+
+class Block(NamedTuple):
+    """Rows of A, a panel of B and where their product is added; strides are in bytes."""
+
+    a: Pointer
+    b: Pointer
+    c: Pointer
+    row_a: Int
+    step_a: Int
+    step_b: Int
+    row_c: Int
+    inner: Int
+    columns: Int
+
+
+def product_text(name: str, dtype: str, shape: Shape) -> str:
+    """Return the LLVM IR of a function `name` that multiplies matrices of "f32" or "f64"."""
+    return ProductWriter(name, dtype, shape).text()
+
+
+class ProductWriter:
+    """Writes the function and those of its blocks."""
+
+    def __init__(self, name: str, dtype: str, shape: Shape) -> None:
+        self.dtype, self.shape = dtype, shape
+        self.element, self.size = ("float", 4) if dtype == "f32" else ("double", 8)
+        self.vector = f"<{shape.lanes} x {self.element}>"
+        parameters = ", ".join([f"ptr %{parameter}" for parameter in PARAMETERS])
+        self.code = LLVMBuilder(name, parameters, is_public=True)
+
+    def text(self) -> str:
+        code, size, width = self.code, self.size, self.shape.panel
+        n, m, k, ldb, lda, ldc = [code.load_int(Pointer(code, f"%{word}")) for word in WORDS]
+        a, b, c = (Pointer(code, f"%{name}") for name in "abc")
+        turned_a, turned_b = self.is_turned("a"), self.is_turned("b")
+        row_a, step_a = self.strides(turned_a, lda * size)
+        step_b, column_b = self.strides(turned_b, ldb * size)
+        beta = self.number("beta")
+        panel = code.alloca(f"[{PIECE * width} x {self.element}]")
+        with code.loop(0, n, width) as j, code.loop(0, k.max(1), PIECE) as p:
+            inner, columns = (k - p).min(PIECE), (n - j).min(width)
+            is_first = p.icmp("eq", 0)
+            e = self.element
+            factor = code.write(f"select i1 {is_first}, {e} {beta}, {e} 1.0")
+            start = b.at(p * step_b).at(j * column_b)
+            is_whole = code.write(f"and i1 {m.icmp('slt', FEW_ROWS)}, {columns.icmp('eq', width)}")
+            is_packed = code.write(f"select i1 {turned_b}, i1 true, i1 {self.negated(is_whole)}")
+            with code.if_(is_packed):
+                self.pack(start, step_b, column_b, panel, inner, columns)
+            source = code.select_pointer(is_packed, panel, start)
+            apart = code.select(is_packed, width * size, step_b)
+            at, to = a.at(p * step_a), c.at(j * size)
+            block = Block(at, source, to, row_a, step_a, apart, ldc * size, inner, columns)
+            self.multiply(block, m, factor)
+        return code.text()
+
+    def is_turned(self, name: str) -> str:
+        """Return the i1 of whether an operand is stored transposed."""
+        letter = self.code.load("i8", Pointer(self.code, f"%letter_{name}"), 1)
+        return self.code.write(f"icmp eq i8 {letter}, {ord('T')}")
+
+    def strides(self, is_turned: str, leading: Int) -> tuple[Int, Int]:
+        """Return the bytes from one row to the next, and from one column to the next."""
+        code, size = self.code, self.size
+        return code.select(is_turned, size, leading), code.select(is_turned, leading, size)
+
+    def number(self, name: str) -> str:
+        return self.code.load(self.element, Pointer(self.code, f"%{name}"), self.size)
+
+    def negated(self, condition: str) -> str:
+        return self.code.write(f"xor i1 {condition}, true")
+
+    def pack(
+        self, b: Pointer, step: Int, column: Int, panel: Pointer, inner: Int, columns: Int
+    ) -> None:
+        """Copy a panel of B to rows of full vectors, with zeros behind its columns."""
+        code, size, lanes = self.code, self.size, self.shape.lanes
+        apart = self.shape.panel * size
+        is_dense = column.icmp("eq", size)
+        with code.if_(is_dense):
+            masks = self.masks(code, columns, self.shape.vectors)
+            with code.loop(0, inner) as p:
+                source, target = b.at(p * step), panel.at(p * apart)
+                for v, mask in enumerate(masks):
+                    x = self.masked_load(code, source.at(v * lanes * size), mask)
+                    code.store(self.vector, x, target.at(v * lanes * size), size)
+        with code.if_(self.negated(is_dense)):
+            with code.loop(columns, self.shape.panel) as j, code.loop(0, inner) as p:
+                code.store(self.element, "0.0", panel.at(p * apart + j * size), size)
+            strides = (column, step)
+            transpose(code, self.dtype, b, strides, panel, code.number(apart), columns, inner)
+
+    def multiply(self, block: Block, m: Int, beta: str) -> None:
+        """Multiply all rows of A with a panel, in blocks of as many rows as possible."""
+        code = self.code
+        alpha = self.number("alpha")
+        is_narrow = block.columns.icmp("sle", self.shape.lanes)
+        for condition, vectors in (
+            (self.negated(is_narrow), self.shape.vectors), (is_narrow, 1),
+        ):  # fmt: skip
+            with code.if_(condition):
+                done = code.number(0)
+                for rows in (self.shape.rows, 4, 2, 1):
+                    end = done + (m - done) // rows * rows
+                    with code.loop(done, end, rows) as i:
+                        a, c = block.a.at(i * block.row_a), block.c.at(i * block.row_c)
+                        args = [x.name for x in block._replace(a=a, c=c)]
+                        kinds = ["ptr"] * 3 + ["i64"] * 6
+                        given = [f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)]
+                        given += [f"{self.element} {x}" for x in (alpha, beta)]
+                        name = self.block_function(rows, vectors)
+                        code.line(f"call void @{name}({', '.join(given)})")
+                    done = end
+
+    def block_function(self, rows: int, vectors: int) -> str:
+        """Add the function that multiplies a block of rows with a panel; return its name."""
+        name = f"{self.code.name}_{rows}_{vectors}"
+        pointers = [f"ptr %{x}" for x in Block._fields[:3]]
+        integers = [f"i64 %{x}" for x in Block._fields[3:]]
+        numbers = [f"{self.element} %alpha", f"{self.element} %beta"]
+        code = self.code.inner(name, ", ".join([*pointers, *integers, *numbers]))
+        a, b, c = (Pointer(code, f"%{x}") for x in Block._fields[:3])
+        row_a, step_a, step_b, row_c, inner, columns = (
+            Int(code, f"%{x}") for x in Block._fields[3:]
+        )
+        size, lanes = self.size, self.shape.lanes
+        sums = [[Variable(code, self.vector) for _ in range(vectors)] for _ in range(rows)]
+        for total in [total for row in sums for total in row]:
+            total.set("zeroinitializer")
+        starts = [a.at(row_a * r) for r in range(rows)]
+        with code.loop(0, inner) as p:
+            along, source = p * step_a, b.at(p * step_b)
+            ys = [code.load(self.vector, source.at(v * lanes * size), size) for v in range(vectors)]
+            for row, start in zip(sums, starts):
+                x = self.spread(code, code.load(self.element, start.at(along), size))
+                for total, y in zip(row, ys):
+                    total.set(self.multiply_add(code, x, y, total.get()))
+        alpha, beta = self.spread(code, "%alpha"), self.spread(code, "%beta")
+        reads = code.write(f"fcmp une {self.element} %beta, 0.0")
+        masks = self.masks(code, columns, vectors)
+        for r, row in enumerate(sums):
+            for v, (total, mask) in enumerate(zip(row, masks)):
+                at = c.at(row_c * r).at(v * lanes * size)
+                total.set(code.write(f"fmul {self.vector} {total.get()}, {alpha}"))
+                with code.if_(reads):  # else what stands there may be no number
+                    before = self.masked_load(code, at, mask)
+                    total.set(self.multiply_add(code, before, beta, total.get()))
+                self.masked_store(code, total.get(), at, mask)
+        return name
+
+    def masks(self, code: LLVMBuilder, columns: Int, vectors: int) -> list[str]:
+        """Return which lanes of each vector are among the columns."""
+        lanes = self.shape.lanes
+        kind = f"<{lanes} x i64>"
+        numbers = ", ".join([f"i64 {i}" for i in range(lanes)])
+        found = []
+        for v in range(vectors):
+            left = (columns - v * lanes).name
+            one = code.write(f"insertelement {kind} poison, i64 {left}, i32 0")
+            zeros = f"<{lanes} x i32> zeroinitializer"
+            limit = code.write(f"shufflevector {kind} {one}, {kind} poison, {zeros}")
+            found.append(code.write(f"icmp slt {kind} <{numbers}>, {limit}"))
+        return found
+
+    def spread(self, code: LLVMBuilder, value: str) -> str:
+        """Return a vector of one number."""
+        one = code.write(f"insertelement {self.vector} poison, {self.element} {value}, i32 0")
+        zeros = f"<{self.shape.lanes} x i32> zeroinitializer"
+        return code.write(f"shufflevector {self.vector} {one}, {self.vector} poison, {zeros}")
+
+    @property
+    def suffix(self) -> str:
+        return f"v{self.shape.lanes}{self.dtype}"
+
+    def multiply_add(self, code: LLVMBuilder, x: str, y: str, z: str) -> str:
+        args = ", ".join([f"{self.vector} {value}" for value in (x, y, z)])
+        return code.call(f"llvm.fma.{self.suffix}", self.vector, args)
+
+    def masked_load(self, code: LLVMBuilder, at: Pointer, mask: str) -> str:
+        lanes = f"<{self.shape.lanes} x i1> {mask}"
+        args = f"ptr {at.name}, i32 {self.size}, {lanes}, {self.vector} zeroinitializer"
+        return code.call(f"llvm.masked.load.{self.suffix}.p0", self.vector, args)
+
+    def masked_store(self, code: LLVMBuilder, value: str, at: Pointer, mask: str) -> None:
+        lanes = f"<{self.shape.lanes} x i1> {mask}"
+        args = f"{self.vector} {value}, ptr {at.name}, i32 {self.size}, {lanes}"
+        code.call(f"llvm.masked.store.{self.suffix}.p0", "void", args)
