@@ -2,124 +2,95 @@
 
 A jitted function is recorded with their values. If one of them is rebound later, to a new model
 for instance, the function must be recorded again. The same holds for the attributes and elements of
-the objects and containers in them.
+the objects and containers in them, and for names that are not bound yet where they would be found
+first.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
-from functools import partial
-from operator import is_
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Sequence
+from functools import cached_property, partial
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from lucid.ops.core.constant_key import ByIdentity, constant_key
+from lucid.compiler.jit.code_names import loaded_names, names_in, optional_names
+from lucid.compiler.jit.guarded_scopes import (
+    CONTAINERS,
+    MAX_ELEMENTS,
+    UNBOUND,
+    Absent,
+    ArrayBytes,
+    ClosureCells,
+    Contents,
+    ModuleAttributes,
+    Names,
+    Slots,
+    elements,
+    equal_constants,
+    is_absent,
+)
 from lucid.tape.node import Traced
 
-Variable = tuple[Any, str, Any]
-UNBOUND = object()
-MAX_ELEMENTS = 256  # longer lists and dictionaries are not compared at every call
-MAX_BYTES = 1 << 16  # nor are larger arrays
+Variable = tuple[Any, Any, Any]
+MAX_BYTES = 1 << 16  # larger arrays are not compared at every call
 MAX_OBJECTS = 4096
-CONTAINERS = (list, dict, set, deque)
 DATA = (Traced, np.generic, str, bytes, int, float, complex, type(None))  # nothing to look into
+COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+SYNTAX = {
+    *COMPARISONS, *[f"__{kind}{name}__" for kind in ("", "r", "i") for name in ARITHMETIC],
+    *"__getitem__ __missing__ __contains__ __len__ __iter__ __next__ __reversed__".split(),
+    *"__bool__ __int__ __float__ __index__ __array__ __neg__ __pos__ __abs__ __invert__".split(),
+    *"__call__ __enter__ __exit__ __get__ __getattr__ __getattribute__".split(),
+}  # fmt: skip
+CONSTRUCTION = {"__new__", "__init__", "__post_init__"}
+CALLED = {"forward", "__call__"}
+REGISTERED = ("_parameters", "_buffers", "_modules")  # where a Module keeps attributes
 
 
-class ClosureCells:
-    """The closure cells of a function, with the interface of a dictionary."""
+class Unimported:
+    """A module that a run may import, with the names that are then read from it."""
 
-    __slots__ = ("cells",)
+    __slots__ = ("names",)
 
-    def __init__(self, cells: dict[str, CellType]) -> None:
-        self.cells = cells
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
 
-    def get(self, name: str) -> Any:
-        try:
-            return self.cells[name].cell_contents
-        except ValueError:  # not assigned yet, or deleted
-            return UNBOUND
-
-
-class Slots:
-    """The slots of an object, with the interface of a dictionary."""
-
-    __slots__ = ("object",)
-
-    def __init__(self, object: Any) -> None:
-        self.object = object
-
-    def get(self, name: str) -> Any:
-        return getattr(self.object, name, UNBOUND)
+    def variables(self, name: str) -> list[Variable]:
+        module = sys.modules.get(name)
+        inside = vars(module) if module is not None and is_user_scope(module) else {}
+        found = [(inside, name, inside[name]) for name in sorted(self.names & inside.keys())]
+        return [variable for variable in found if is_guarded(*variable[1:])]
 
 
-class ArrayBytes:
-    """An array of NumPy's, with the interface of a dictionary that holds its bytes."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def get(self, name: str) -> bytes:
-        return self.array.tobytes()
-
-
-class Elements(tuple[Any, ...]):
-    """The constants in a list or a dictionary, and the identities of other objects in it."""
-
-
-class Contents:
-    """A list or a dictionary, with the interface of a dictionary that holds its Elements."""
-
-    __slots__ = ("container", "has_containers", "kept", "key")
-
-    def __init__(self, container: Any) -> None:
-        self.container = container
-        self.kept = list(elements(container))
-        self.has_containers = any(isinstance(x, CONTAINERS) for x in self.kept)
-        self.key = self.current_key()
-
-    def get(self, name: str) -> Elements:
-        now = elements(self.container)
-        if not self.has_containers and len(now) == len(self.kept) and all(map(is_, now, self.kept)):
-            return self.key
-        return self.current_key()
-
-    def current_key(self) -> Elements:
-        return Elements([element_key(x) for x in elements(self.container)])
-
-
-def element_key(x: Any) -> Any:
-    is_long = isinstance(x, CONTAINERS) and len(x) > MAX_ELEMENTS
-    return ByIdentity(x) if is_long else constant_key(x)
-
-
-def elements(container: Any) -> Any:
-    if isinstance(container, dict):
-        return (*container, *container.values())
-    return container if type(container) is list else list(container)
-
-
-def equal_constants(x: Any, y: Any) -> bool:
-    """True if these are equal constants of the same type, and zeros of the same sign."""
-    if type(x) is not type(y) or not isinstance(x, COMPARABLE):
-        return False
-    return repr(x) == repr(y) if isinstance(x, (float, complex)) else x == y
-
-
-COMPARABLE = (int, float, complex, str, bytes, Elements)
-
-
-def closure_guards(function: Any) -> list[Variable]:
+def closure_guards(function: Any, static: Sequence[Any] = ()) -> list[Variable]:
     """Return (scope, name, value) of the outer variables that a user's function reads.
 
     They include the attributes of objects that can be reached, the elements of lists and
     dictionaries, and the variables that the functions and methods it calls read.
+
+    static    the arguments that are not tensors
     """
-    return GuardFinder(function).found
+    return GuardFinder(function, static).found
+
+
+def guard_unchanged(recorder: Any, variables: Sequence[Variable]) -> None:
+    """Guard on those of the variables that the recorded run itself has not changed."""
+    for scope, name, value in variables:
+        if isinstance(scope, ModuleAttributes):
+            if is_absent(vars(scope)[name]):
+                recorder.guard_attribute(scope, name, is_absent)
+        elif isinstance(scope, Absent):
+            recorder.guard_entry(scope, Names(name - scope.keys))
+        elif isinstance(scope, Unimported):
+            guard_unchanged(recorder, scope.variables(name))
+        else:
+            now = scope.get(name)
+            if now is value or equal_constants(now, value):
+                recorder.guard_entry(scope, name)
 
 
 class GuardFinder:
@@ -129,31 +100,50 @@ class GuardFinder:
     the names that stand in the code of all of them.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, static: Sequence[Any] = ()) -> None:
         self.found: list[Variable] = []
         self.names: set[str] = set()
+        self.optional: set[str] = set()  # of attributes that need not be there
+        self.absent: dict[int, tuple[Any, set[str]]] = {}  # scopes and names not bound in them
+        self.scopes: dict[int, Any] = {}  # the dictionaries of classes
+        self.shadowed: dict[type, set[str]] = {}  # names that attributes of its objects can shadow
         self.seen: set[Any] = set()
         self.pending: list[tuple[FunctionType, Any]] = []
         self.objects: dict[int, tuple[Any, set[str]]] = {}  # with the names it was looked into for
         self.kept: list[Any] = []  # containers, whose ids are in `seen`
         self.reach("the function", function)
+        for x in static:
+            self.reach("a static argument", tuple(elements(x)) if is_container(x) else x)
         while self.pending or self.look_into_objects():
             f, owner = self.pending.pop() if self.pending else (None, None)
             if f is None or (f, id(owner)) in self.seen or is_library_function(f):
                 continue
             self.seen.add((f, id(owner)))  # not its code: closures share that
             self.visit(f, owner)
+        for x, _ in self.objects.values():
+            self.add_absent_attributes(x)
+        for scope, names in self.absent.values():
+            self.found.append((Absent(scope), Names(names), True))
 
     def visit(self, f: FunctionType, owner: Any) -> None:
         self.names |= names_in(f.__code__)
+        self.optional |= optional_names(f.__code__)
         self.reach("self", owner)
         for name, x in default_values(f):
             self.reach(name, x)
-        for scope, name, value in outer_variables(f):
+        read, imported = loaded_names(f.__code__)
+        for scope, name, value in outer_variables(f, read):
             self.add(scope, name, value)
+        package = f.__globals__.get("__package__")
+        for name in imported:
+            for full in (name, name.partition(".")[0], f"{package}.{name}"):
+                if full in sys.modules:
+                    self.reach(name, sys.modules[full])
+                else:
+                    self.found.append((Unimported(self.names), full, None))
 
     def add(self, scope: Any, name: str, value: Any) -> None:
-        if is_guarded(value):
+        if is_guarded(name, value):
             self.found.append((scope, name, value))
         self.reach(name, value)
 
@@ -165,6 +155,8 @@ class GuardFinder:
             self.add_array(name, value)
         elif isinstance(value, (*CONTAINERS, tuple)):
             self.add_contents(name, value)
+            if is_user_scope(type(value)):
+                self.add_object(value)
         elif isinstance(value, partial):
             for key, x in value.keywords.items():
                 self.add(value.keywords, key, x)
@@ -185,6 +177,20 @@ class GuardFinder:
                 self.pending.append((forward, x))
             for name in ("_modules", "_forward_hooks", "_forward_pre_hooks"):
                 self.reach(name, tuple(vars(x).get(name, {}).values()))
+        if not isinstance(x, ModuleType):
+            for cls in user_classes(x):
+                self.add_class_attributes(cls, x, CALLED)
+                self.add_syntax(cls, x)
+
+    def add_syntax(self, cls: type, owner: Any) -> None:
+        """Visit the methods that Python calls for operators, loops and the like."""
+        names = SYNTAX | CONSTRUCTION if isinstance(owner, type) else SYNTAX
+        if "__dataclass_fields__" in vars(cls):  # those it generates read every field
+            names = names - COMPARISONS - CONSTRUCTION | {"__post_init__"}
+        for name in sorted(names & vars(cls).keys()):
+            f, _ = unwrap_function(getattr(vars(cls)[name], "__func__", vars(cls)[name]))
+            if f is not None:
+                self.pending.append((f, owner))
 
     def add_function(self, value: Any) -> None:
         """Visit the Python function behind a callable, if there is one."""
@@ -224,10 +230,10 @@ class GuardFinder:
         if is_lucid_module(x):  # a Recorder sees which of its attributes are read
             for name in sorted(names & vars(x).keys()):
                 self.reach(name, vars(x)[name])
-        elif isinstance(x, (ModuleType, type)):
+        elif isinstance(x, ModuleType):
             self.add_class_attributes(x, x, names)
             return
-        else:
+        elif not isinstance(x, type):
             inside = getattr(x, "__dict__", None)
             scope = inside if isinstance(inside, dict) else {}
             for name in sorted(names & scope.keys()):
@@ -235,23 +241,74 @@ class GuardFinder:
             for name in sorted(names & slot_names(type(x))):
                 slots = Slots(x)
                 self.add(slots, name, slots.get(name))
-        for cls in type(x).__mro__:
-            if is_user_scope(cls):
-                self.add_class_attributes(cls, x, names)
+        for cls in user_classes(x):
+            self.add_class_attributes(cls, x, names)
 
     def add_class_attributes(self, scope: Any, owner: Any, names: set[str]) -> None:
         """Add attributes of a class or a module, and visit the functions among them."""
-        inside = vars(scope)
+        inside = self.inside(scope)
         for name in sorted(names & inside.keys()):
             value = inside[name]
-            if isinstance(value, property):
-                self.add_function(value.fget)
+            if isinstance(value, (property, cached_property)):
+                self.add_binding(inside, name)
+                self.add_function(value.fget if isinstance(value, property) else value.func)
             elif isinstance(value, (staticmethod, classmethod, FunctionType)):
+                self.add_binding(inside, name)
                 f, _ = unwrap_function(getattr(value, "__func__", value))
                 if f is not None:
                     self.pending.append((f, None if isinstance(owner, ModuleType) else owner))
-            elif not hasattr(value, "__set__"):  # not a slot or another descriptor
-                self.add(inside, name, value)
+            elif not hasattr(value, "__set__") or is_plain_object(value):  # not a slot
+                self.add_binding(inside, name)
+                self.reach(name, value)
+
+    def inside(self, scope: Any) -> Any:
+        """Return the dictionary of a class or a module, the same one every time."""
+        found = self.scopes.get(id(scope))
+        if found is None:
+            found = self.scopes[id(scope)] = vars(scope)
+        return found
+
+    def add_binding(self, scope: Any, name: str) -> None:
+        """Guard on the value of a name in a class or a module, once for all of its objects."""
+        if (id(scope), name) not in self.seen and is_guarded(name, scope[name]):
+            self.seen.add((id(scope), name))
+            self.found.append((scope, name, scope[name]))
+
+    def add_absent(self, scope: Any, names: set[str]) -> None:
+        names = names - scope.keys()
+        if names:
+            self.absent.setdefault(id(scope), (scope, set()))[1].update(names)
+
+    def add_absent_attributes(self, x: Any) -> None:
+        """Guard on the absence of names from an object and its classes, where they are looked up
+        before they are found, or where they need not be found."""
+        if isinstance(x, ModuleType):
+            return self.add_absent(vars(x), self.optional)
+        cls = x if isinstance(x, type) else type(x)
+        if cls not in self.shadowed:
+            self.shadowed[cls] = self.add_absent_from_classes(cls)
+        if is_lucid_module(x):
+            self.add_absent_from_module(x, self.shadowed[cls])
+        elif x is not cls and isinstance(getattr(x, "__dict__", None), dict):
+            self.add_absent(vars(x), self.shadowed[cls])
+
+    def add_absent_from_classes(self, cls: type) -> set[str]:
+        """Return the names that an attribute of an object of this class can shadow."""
+        names, known = self.names | {"forward"}, set(self.optional)
+        for base in reversed(cls.__mro__):
+            inside = self.inside(base)
+            if is_user_scope(base):
+                self.add_absent(inside, known)
+            here = names & inside.keys()
+            known = known - here | {name for name in here if not hasattr(inside[name], "__set__")}
+        return known
+
+    def add_absent_from_module(self, x: Any, names: set[str]) -> None:
+        inside = vars(x)
+        scopes = [inside, *[inside[place] for place in REGISTERED if place in inside]]
+        names = {name for name in names if is_absent((name, scopes))}
+        attributes = ModuleAttributes(scopes, names)
+        self.found += [(attributes, name, None) for name in sorted(names)]
 
 
 def unwrap_function(f: Any) -> tuple[FunctionType | None, Any]:
@@ -278,6 +335,19 @@ def is_plain_object(x: Any) -> bool:
         return False
     inside = [cls.__module__.partition(".")[0] for cls in type(x).__mro__]
     return inside[0] != "builtins" and "lucid" not in inside
+
+
+def is_container(x: Any) -> bool:
+    return isinstance(x, (*CONTAINERS, tuple))
+
+
+def classes_of(x: Any) -> tuple[type, ...]:
+    """Return the classes in which an attribute of an object or of a class is looked up."""
+    return x.__mro__ if isinstance(x, type) else type(x).__mro__
+
+
+def user_classes(x: Any) -> list[type]:
+    return [cls for cls in classes_of(x) if is_user_scope(cls)]
 
 
 def default_values(f: FunctionType) -> list[tuple[str, Any]]:
@@ -323,23 +393,21 @@ def slot_names(cls: type) -> set[str]:
     return {name for names in slots for name in ([names] if isinstance(names, str) else names)}
 
 
-def outer_variables(f: FunctionType) -> list[Variable]:
-    names = names_in(f.__code__)
+def outer_variables(f: FunctionType, read: set[str]) -> list[Variable]:
+    names = names_in(f.__code__) if "globals" in read else read
     enclosed = ClosureCells(dict(zip(f.__code__.co_freevars, f.__closure__ or ())))
     found: list[Variable] = [(enclosed, name, enclosed.get(name)) for name in enclosed.cells]
     found += [(f.__globals__, name, f.__globals__[name]) for name in names if name in f.__globals__]
     return [variable for variable in found if variable[2] is not UNBOUND]
 
 
-def names_in(code: CodeType) -> set[str]:
-    """Return the global and attribute names in a function and its nested functions."""
-    inner = [names_in(part) for part in code.co_consts if isinstance(part, CodeType)]
-    for_getattr = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()]
-    return set(code.co_names).union(for_getattr, *inner)
-
-
-def is_guarded(value: Any) -> bool:
-    """True if a user's program may rebind this: not a module, a class or a function of Lucid."""
-    if value is UNBOUND or isinstance(value, (ModuleType, type)):
+def is_guarded(name: str, value: Any) -> bool:
+    """True if a user's program may rebind this: not a module, or a class or function of Lucid
+    under its own name."""
+    if value is UNBOUND or isinstance(value, ModuleType):
         return False
-    return not (isinstance(value, FunctionType) and is_library_function(value))
+    if isinstance(value, type):
+        return is_user_scope(value) or value.__name__ != name
+    return not (
+        isinstance(value, FunctionType) and value.__name__ == name and is_library_function(value)
+    )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.compiler.jit.closure_guards import closure_guards, equal_constants
+from lucid.compiler.jit.closure_guards import closure_guards, guard_unchanged
 from lucid.compiler.jit.donation import invalidate
 from lucid.compiler.jit.fast_call import is_tracked
 from lucid.compiler.jit.path import Path
@@ -182,12 +182,10 @@ def trace_path(
         with recorder:
             inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
             starts = [x.node for x in inputs]
-            variables = closure_guards(jitted.function)
+            static = [args[i] for i in jitted.static_indices(args) if 0 <= i < len(args)]
+            variables = closure_guards(jitted.function, static)
             result = jitted.call_function(args, tree, inputs)
-            for scope, name, value in variables:
-                now = scope.get(name)
-                if now is value or equal_constants(now, value):
-                    recorder.guard_entry(scope, name)
+            guard_unchanged(recorder, variables)
             y = None
             for y in flatten(result)[0]:
                 if isinstance(y, Traced):
