@@ -45,6 +45,7 @@ class Block(NamedTuple):
     step_a: Int
     step_b: Int
     row_c: Int
+    rows: Int
     inner: Int
     columns: Int
 
@@ -86,8 +87,8 @@ class ProductWriter:
             source = code.select_pointer(is_packed, panel, start)
             apart = code.select(is_packed, width * size, step_b)
             at, to = a.at(p * step_a), c.at(j * size)
-            block = Block(at, source, to, row_a, step_a, apart, ldc * size, inner, columns)
-            self.multiply(block, m, factor)
+            block = Block(at, source, to, row_a, step_a, apart, ldc * size, m, inner, columns)
+            self.multiply(block, factor)
         return code.text()
 
     def is_turned(self, name: str) -> str:
@@ -126,44 +127,43 @@ class ProductWriter:
             strides = (column, step)
             transpose(code, self.dtype, b, strides, panel, code.number(apart), columns, inner)
 
-    def multiply(self, block: Block, m: Int, beta: str) -> None:
-        """Multiply all rows of A with a panel, in blocks of as many rows as possible."""
+    def multiply(self, block: Block, beta: str) -> None:
+        """Multiply all rows of A with a panel, some at a time."""
         code = self.code
         alpha = self.number("alpha")
         is_narrow = block.columns.icmp("sle", self.shape.lanes)
         for condition, vectors in (
             (self.negated(is_narrow), self.shape.vectors), (is_narrow, 1),
         ):  # fmt: skip
-            with code.if_(condition):
-                done = code.number(0)
-                for rows in (self.shape.rows, 4, 2, 1):
-                    end = done + (m - done) // rows * rows
-                    with code.loop(done, end, rows) as i:
-                        a, c = block.a.at(i * block.row_a), block.c.at(i * block.row_c)
-                        args = [x.name for x in block._replace(a=a, c=c)]
-                        kinds = ["ptr"] * 3 + ["i64"] * 6
-                        given = [f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)]
-                        given += [f"{self.element} {x}" for x in (alpha, beta)]
-                        name = self.block_function(rows, vectors)
-                        code.line(f"call void @{name}({', '.join(given)})")
-                    done = end
+            name = self.block_function(vectors)
+            with code.if_(condition), code.loop(0, block.rows, self.shape.rows) as i:
+                rows = (block.rows - i).min(self.shape.rows)
+                a, c = block.a.at(i * block.row_a), block.c.at(i * block.row_c)
+                args = [x.name for x in block._replace(a=a, c=c, rows=rows)]
+                kinds = ["ptr"] * 3 + ["i64"] * 7
+                given = [f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)]
+                given += [f"{self.element} {x}" for x in (alpha, beta)]
+                code.line(f"call void @{name}({', '.join(given)})")
 
-    def block_function(self, rows: int, vectors: int) -> str:
-        """Add the function that multiplies a block of rows with a panel; return its name."""
-        name = f"{self.code.name}_{rows}_{vectors}"
+    def block_function(self, vectors: int) -> str:
+        """Add the function that multiplies a few rows with a panel; return its name.
+
+        Rows that A does not have are its last one, and are not stored.
+        """
+        name = f"{self.code.name}_{vectors}"
         pointers = [f"ptr %{x}" for x in Block._fields[:3]]
         integers = [f"i64 %{x}" for x in Block._fields[3:]]
         numbers = [f"{self.element} %alpha", f"{self.element} %beta"]
         code = self.code.inner(name, ", ".join([*pointers, *integers, *numbers]))
         a, b, c = (Pointer(code, f"%{x}") for x in Block._fields[:3])
-        row_a, step_a, step_b, row_c, inner, columns = (
+        row_a, step_a, step_b, row_c, rows, inner, columns = (
             Int(code, f"%{x}") for x in Block._fields[3:]
         )
-        size, lanes = self.size, self.shape.lanes
-        sums = [[Variable(code, self.vector) for _ in range(vectors)] for _ in range(rows)]
+        size, lanes, most = self.size, self.shape.lanes, self.shape.rows
+        sums = [[Variable(code, self.vector) for _ in range(vectors)] for _ in range(most)]
         for total in [total for row in sums for total in row]:
             total.set("zeroinitializer")
-        starts = [a.at(row_a * r) for r in range(rows)]
+        starts = [a.at(row_a * (rows - 1).min(r)) for r in range(most)]
         with code.loop(0, inner) as p:
             along, source = p * step_a, b.at(p * step_b)
             ys = [code.load(self.vector, source.at(v * lanes * size), size) for v in range(vectors)]
@@ -174,14 +174,19 @@ class ProductWriter:
         alpha, beta = self.spread(code, "%alpha"), self.spread(code, "%beta")
         reads = code.write(f"fcmp une {self.element} %beta, 0.0")
         masks = self.masks(code, columns, vectors)
-        for r, row in enumerate(sums):
-            for v, (total, mask) in enumerate(zip(row, masks)):
+        done = code.alloca(f"[{most * vectors} x {self.vector}]")
+        for i, total in enumerate([total for row in sums for total in row]):
+            code.store(self.vector, total.get(), done.at(i * lanes * size), size)
+        with code.loop(0, rows) as r:
+            for v, mask in enumerate(masks):
                 at = c.at(row_c * r).at(v * lanes * size)
-                total.set(code.write(f"fmul {self.vector} {total.get()}, {alpha}"))
+                total = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
+                result = Variable(code, self.vector)
+                result.set(code.write(f"fmul {self.vector} {total}, {alpha}"))
                 with code.if_(reads):  # else what stands there may be no number
                     before = self.masked_load(code, at, mask)
-                    total.set(self.multiply_add(code, before, beta, total.get()))
-                self.masked_store(code, total.get(), at, mask)
+                    result.set(self.multiply_add(code, before, beta, result.get()))
+                self.masked_store(code, result.get(), at, mask)
         return name
 
     def masks(self, code: LLVMBuilder, columns: Int, vectors: int) -> list[str]:

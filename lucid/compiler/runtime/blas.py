@@ -214,7 +214,7 @@ def _multiplier(code: str) -> Kernel:
     rows = 8 if features().get("AVX512_SKX") else 6  # that fit into 32 or 16 registers
     dtype = {"f4": "f32", "f8": "f64"}[code]
     text = product_text(name, dtype, Shape(lanes, rows, PANEL_VECTORS))
-    return kernel.load([name], text, key=text.encode())[name]
+    return kernel.load([name], text, key=text.encode(), optimize=False)[name]
 
 
 def fortran(

@@ -33,7 +33,8 @@ _idle_machines: dict[int, list[Any]] = {}  # target machines of each level, used
 def compile_object(*sources: object, optimize: bool = True) -> bytes:
     """Compile LLVM IR (text, or anything whose `str` is text), linked together, to object code.
 
-    Without `optimize` the only pass inlines functions that are marked `alwaysinline`.
+    Without `optimize`, functions that are marked `alwaysinline` are inlined, and variables become
+    registers: that is all that code needs which is written as it should run.
     Several threads may compile at once, each or what it works for under `fork_waits()`.
     """
     return on_threads(_compile_object, [(sources, LEVEL if optimize else 0)])[0]
@@ -86,6 +87,11 @@ def _optimized(machine: Any, sources: tuple[object, ...], level: int) -> Any:
     builder = llvm.create_pass_builder(machine, options)
     _run(builder.getModulePassManager(), first, builder)
     if not level:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        _run(passes, first, builder)
         return first
     unused = _release_vector_functions(first)
     passes = llvm.create_new_module_pass_manager()
