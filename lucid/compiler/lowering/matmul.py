@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,15 +10,7 @@ from typing import Any, NamedTuple
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.plan import Builder
 from lucid.compiler.runtime import blas
-from lucid.compiler.runtime.kernel_table import TextKernel
 from lucid.ir.graph import Equation
-from lucid.ir.types import Type
-from lucid.support.caches import memoize
-
-# Sizes for which the weights of a product are transposed: elements of a row, and number of rows.
-SHORT_ROW, MANY_ROWS = 96, 128
-ROWS = 16  # rows of a matrix that one unit transposes
-TRANSPOSE_NS = 0.3  # estimated, for an element
 
 
 class MatmulLowering:
@@ -35,11 +26,7 @@ class MatmulLowering:
         blas.prepare(eqn.inputs[0].type.dtype.str[1:])
         x, y = (layout.array(operand) for operand in eqn.inputs)
         source = f"  [{eqn.source}]" if eqn.source else ""
-        product = ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")
-        if not product.has_short_columns or x.type.size < MANY_ROWS * x.shape[-1]:
-            return [product]
-        weights = layout.workspace("transposed", Type(y.type.dtype, y.shape))
-        return [TransposeWork(y, weights, f"transpose{source}"), replace(product, y=weights)]
+        return [ProductWork(x, y, layout.array(eqn.outputs[0]), f"matmul{source}")]
 
 
 @dataclass(eq=False)
@@ -51,62 +38,11 @@ class ProductWork:
     out: Array
     label: str
 
-    @property
-    def has_short_columns(self) -> bool:
-        """True if y is stored by short columns: with many rows of x, transposing it first pays."""
-        if len(self.x.shape) < 2 or len(self.y.shape) != 2:
-            return False
-        return matrix(self.y, left=False).transposed and self.y.shape[0] <= SHORT_ROW
-
     def kernels(self) -> Sequence[Any]:
-        """The transpose kernel, if another number of rows would need it."""
-        return (transpose_kernel(self.y.dtype),) if self.has_short_columns else ()
+        return ()
 
     def add(self, builder: Builder, kernels: Any) -> None:
         add_product(builder, self.x, self.y, self.out, self.label)
-
-
-@memoize(maxsize=2)
-def transpose_kernel(dtype: str) -> TextKernel:
-    """Transposes a matrix; a unit is a block of its rows."""
-    from lucid.compiler.lowering.conv.pack_operands import transpose
-    from lucid.compiler.lowering.conv.window_tiles import llvm_types
-    from lucid.compiler.lowering.llvm_builder import LLVMBuilder
-
-    name, item = f"transpose_{dtype}", llvm_types(dtype)[1]
-    code = LLVMBuilder(name)
-    source, target = code.pointer(0), code.pointer(1)
-    down, apart, rows, columns = (code.word(i) for i in range(2, 6))
-    with code.loop(code.lo, code.hi) as unit:
-        first = unit * ROWS
-        begin, to = source.at(first * down), target.at(first * item)
-        height = (rows - first).min(ROWS)
-        transpose(code, dtype, begin, (down, code.number(item)), to, apart, height, columns)
-    return TextKernel(name, code.text())
-
-
-@dataclass(eq=False)
-class TransposeWork:
-    """Copies a column-major matrix (k, n) to row-major order."""
-
-    source: Array
-    target: Array
-    label: str
-
-    def kernels(self) -> Sequence[Any]:
-        return (transpose_kernel(self.source.dtype),)
-
-    def add(self, builder: Builder, kernels: Any) -> None:
-        columns, rows = self.source.shape
-        item = self.source.type.dtype.itemsize
-        apart = matrix(self.source, left=False).leading * item
-        args = [self.source.address, self.target.address, apart, rows * item, rows, columns]
-        (kernel,) = self.kernels()
-        cost = TRANSPOSE_NS * ROWS * columns
-        builder.call(
-            kernels[kernel.key], args, math.ceil(rows / ROWS), cost, label=self.label,
-            traffic=(2 * rows * columns * item, 0),
-        )  # fmt: skip
 
 
 class Matrix(NamedTuple):

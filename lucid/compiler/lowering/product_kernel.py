@@ -180,9 +180,9 @@ class ProductWriter:
         with code.loop(0, rows) as r:
             for v, mask in enumerate(masks):
                 at = c.at(row_c * r).at(v * lanes * size)
-                total = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
+                sum_ = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
                 result = Variable(code, self.vector)
-                result.set(code.write(f"fmul {self.vector} {total}, {alpha}"))
+                result.set(code.write(f"fmul {self.vector} {sum_}, {alpha}"))
                 with code.if_(reads):  # else what stands there may be no number
                     before = self.masked_load(code, at, mask)
                     result.set(self.multiply_add(code, before, beta, result.get()))

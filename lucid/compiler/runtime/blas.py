@@ -33,11 +33,11 @@ from lucid.support.processor import features
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-TILE_ROWS, TILE_PRODUCTS = 120, 2**20  # rows of a tile at most, multiplications about
+TILE_ROWS, TILE_PRODUCTS = 240, 2**20  # rows of a tile at most, multiplications about
+ROWS = 24  # a multiple of the rows that are multiplied together
 PANEL_VECTORS = 2
 CALL_NS = 100
 _loading = new_lock()
-_prepared: set[str] = set()  # dtypes
 GEMV_TILE_BYTES = 1 << 18
 BYTES_PER_NS = 60.0
 FLOPS_PER_NS = {"f4": 90.0, "f8": 45.0}
@@ -183,7 +183,8 @@ def tiling(code: str, m: int, n: int, k: int) -> Tiling:
     panel = panel_columns(code)
     if not panel:
         return Tiling(max(64, math.ceil(m / 8)), n if m >= 128 else 512, k)
-    rows = min(m, TILE_ROWS)
+    parts = max(1, math.ceil(m / TILE_ROWS))
+    rows = min(m, math.ceil(m / parts / ROWS) * ROWS)
     return Tiling(rows, panel * max(1, TILE_PRODUCTS // (panel * k * max(rows, 1))), k)
 
 
@@ -258,18 +259,17 @@ def gemm_epilogue() -> Kernel:
     return product_kernels()["gemm_epilogue"]
 
 
+@once
 def prepare(code: str) -> None:
     """Load what products of a dtype need on a thread, while other kernels are compiled."""
     name = f"lucid-compile-products-{code}"
-    if code not in _prepared and all(t.name != name for t in threading.enumerate()):
-        threading.Thread(target=_try_to_load, args=[code], name=name).start()
+    threading.Thread(target=_try_to_load, args=[code], name=name).start()
 
 
 def _try_to_load(code: str) -> None:
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # what needs them tries again, and raises the error
         multiplier(code)
-        product_kernels()  # else the next caller of either tries again, and raises the error
-        _prepared.add(code)
+        product_kernels()
 
 
 def product_kernels() -> dict[str, Kernel]:

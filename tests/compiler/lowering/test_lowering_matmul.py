@@ -63,11 +63,9 @@ def test_heads_of_attention_are_read_where_they_lie():
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize(
-    ("rows", "k", "n", "turns"),
-    [(128, 96, 33, True), (200, 5, 3, True), (300, 20, 400, True), (128, 8, 16, True),
-     (127, 96, 33, False), (128, 97, 33, False)],
-)  # fmt: skip
-def test_many_short_rows_meet_weights_that_are_transposed_first(rows, k, n, turns, dtype):
+    ("rows", "k", "n"), [(128, 96, 33), (200, 5, 3), (300, 20, 400), (128, 8, 16), (500, 700, 17)]
+)
+def test_transposed_weights_are_read_where_they_are(rows, k, n, dtype):
     text = f"""graph f(x: {dtype}[{rows},{k}], y: {dtype}[{n},{k + 3}]):
     %0: {dtype}[{n},{k}] = slice[starts=(0,1), limits=({n},{k + 1}), strides=(1,1), drop=()] y
     %1: {dtype}[{k},{n}] = transpose[permutation=(1,0)] %0
@@ -77,6 +75,6 @@ def test_many_short_rows_meet_weights_that_are_transposed_first(rows, k, n, turn
     long = {"f32": "float32", "f64": "float64"}[dtype]
     arrays = [numbers(long, rows, k), numbers(long, n, k + 3, seed=1)]
     executable = compile_graph(graph)
-    assert len(executable.parts[0].plan.labels) == 1 + turns
+    assert len(executable.parts[0].plan.labels) == 1
     found, want = executable(arrays)[0], evaluate(graph, *arrays)[0]
     np.testing.assert_allclose(found, want, rtol=1e-4 if dtype == "f32" else 1e-12, atol=1e-4)
