@@ -252,9 +252,12 @@ class SideOperations(PendingRun):
         """
         if x.raw.__class__ is Pending:
             x.raw = x.value
-        if x.raw.base is None and not exported:  # nothing was ever handed out
-            self.owners.add(id(x.raw))
-            return x.raw
+        raw = x.raw
+        if not exported:  # nothing was ever handed out
+            owner = raw if raw.base is None else raw.base
+            if owner.__class__ is np.ndarray and owner.base is None:
+                self.owners.add(id(owner))
+                return raw
         if is_visible(x):
             return None if x.value.size > MAX_COPIED else x.value.copy()
         self.owners.add(id(owner_of(x.raw)))
