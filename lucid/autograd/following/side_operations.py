@@ -252,12 +252,11 @@ class SideOperations(PendingRun):
         """
         if x.raw.__class__ is Pending:
             x.raw = x.value
-        raw = x.raw
         if not exported:  # nothing was ever handed out
-            owner = raw if raw.base is None else raw.base
+            owner = x.raw if x.raw.base is None else x.raw.base
             if owner.__class__ is np.ndarray and owner.base is None:
                 self.owners.add(id(owner))
-                return raw
+                return x.raw
         if is_visible(x):
             return None if x.value.size > MAX_COPIED else x.value.copy()
         self.owners.add(id(owner_of(x.raw)))

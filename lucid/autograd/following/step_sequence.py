@@ -31,6 +31,7 @@ MAX_VARIANTS = 4  # programs of one sequence, by the values that are kept
 HEAVY_SHARE = 4  # one of so many equations must be a matrix product, a convolution, a Region, ...
 HEAVY_SIZE = 2048  # or have so many elements
 MANY, TOO_MANY = 16, 64  # or there are so many equations, which compile in about a second
+FEW = 8  # so many equations must have such elements
 
 Place = tuple[int, int]  # a value: its slot, or ~number of a side operation; which result, or -1
 Fills = tuple[tuple[int, Place], ...]  # slots of leaves, and the values of the step that fill them
@@ -338,8 +339,10 @@ def is_worthwhile(cut: Cut, types: Sequence[Any]) -> bool:
     """True if following a tape is faster than running it: it is long, or its operations are heavy.
 
     Python follows an operation in a third of the time in which it records one, and its program
-    takes 20 µs to prepare.
+    takes 20 µs to prepare: more than a few operations on small tensors take.
     """
+    if len(cut.rows) < FEW and all([prod(type.shape) < HEAVY_SIZE for type in types]):
+        return False
     if MANY <= len(cut.rows) <= TOO_MANY:
         return True
     heavy = [

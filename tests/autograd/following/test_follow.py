@@ -12,19 +12,10 @@ import lucid
 import lucid.nn.functional as F
 from lucid.autograd.following import follow, step_sequence
 from lucid.errors import IndexingError, ShapeError
-from lucid.tape.node import followers
 from tests.campaign.tiers import cold, settings
 
 STEPS = 8
 is_worthwhile = step_sequence.is_worthwhile
-
-
-@pytest.fixture(autouse=True)
-def everything_may_be_followed(monkeypatch):
-    monkeypatch.setattr(step_sequence, "is_worthwhile", lambda cut, types: True)
-    followers.clear()
-    yield
-    followers.clear()
 
 
 @pytest.fixture
@@ -457,6 +448,16 @@ def test_small_elementwise_steps_are_not_followed(counts, monkeypatch):
         assert counts["run"] == 0
         training(network)()
     assert counts["run"] > 0
+
+
+def test_a_few_operations_are_followed_on_large_tensors_alone(counts, monkeypatch):
+    monkeypatch.setattr(step_sequence, "is_worthwhile", is_worthwhile)
+    for size, is_followed in ((4, False), (64, True)):
+        x, w = lucid.ones(size, size), lucid.ones(size, size, requires_grad=True)
+        with hot():
+            for _ in range(6):
+                (x @ w).sum().backward()
+        assert (counts["run"] > 0) == is_followed
 
 
 def test_tiering_off_follows_nothing(counts):

@@ -14,7 +14,6 @@ from tests.autograd.following.test_follow import (  # noqa: F401
     both_ways,
     counts,
     data,
-    everything_may_be_followed,
     hot,
 )
 

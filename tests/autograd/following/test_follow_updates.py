@@ -13,10 +13,9 @@ import pytest
 import lucid
 from lucid import nn
 from lucid.autograd.following import step_run
-from tests.autograd.following.test_follow import (  # noqa: F401
+from tests.autograd.following.test_follow import (
     both_ways,
     data,
-    everything_may_be_followed,
     hot,
 )
 
