@@ -152,22 +152,30 @@ def backward_plain(root: Any) -> tuple[bool, Cut | None]:
     sequence = learn(cut) if Tiering.enabled else None
     starts = leaf_nodes(cut)
     seed = unit_seed(root.raw.dtype)
-    grads = run_arrays(prepared, cut, seed)
+    arrays = run_arrays(prepared, cut, seed)
     free(cut, prepared.types)
-    store_gradients(starts, grads, False, True, {id(seed)})
+    store_results(prepared, starts, arrays, seed)
     if sequence is not None:
         expect_next(sequence, get_ident())
     return True, None
 
 
-def run_arrays(prepared: Any, cut: Cut, seed: np.ndarray) -> list[Any]:
+def run_arrays(prepared: Any, cut: Cut, seed: np.ndarray) -> Sequence[np.ndarray]:
     """`Prepared.run` on arrays, with one seed for all results: nothing is recorded."""
     derivative = prepared.derivative
     given = [residual(node) for node in prepared.nodes(cut)]
     given += [seed] * len(derivative.seeds)
     given += derivative.constants
-    found = [wrap(y) for y in prepared.program(given)]
-    return found if prepared.complete else derivative.with_zeros(found)
+    return prepared.program(given)  # type: ignore[no-any-return]
+
+
+def store_results(
+    prepared: Any, starts: Sequence[Node], arrays: Sequence[np.ndarray], seed: np.ndarray
+) -> None:
+    """Add the results of a derivative to the gradients of the leaves."""
+    if not (prepared.complete and store_arrays(starts, arrays)):
+        grads = prepared.derivative.with_zeros([wrap(y) for y in arrays])
+        store_gradients(starts, grads, False, True, {id(seed)})
 
 
 _ONE_ROOT = ("vjp", True)  # the key of a derivative in `Cut.prepared`
@@ -190,9 +198,7 @@ def backward_followed(root: Any) -> bool:
         return True
     arrays = run.run()
     followers.pop(get_ident(), None)
-    if not store_arrays(starts, arrays):
-        grads = run.sequence.prepared.derivative.with_zeros([wrap(y) for y in arrays])
-        store_gradients(starts, grads, False, True, {id(seed)})
+    store_results(run.sequence.prepared, starts, arrays, seed)
     run.follower.expect_next(get_ident())
     return True
 
