@@ -41,7 +41,7 @@ def hot() -> AbstractContextManager[None]:
 
 @contextmanager
 def without_optimization() -> Iterator[None]:
-    """Kernels as they are emitted: LLVM inlines what must be inlined and selects instructions."""
+    """Kernels as they are emitted: no pass of LLVM but those that hand-written code needs."""
     before = codegen.LEVEL, codegen.FLAGS
     codegen.LEVEL, codegen.FLAGS = 0, "O0 pic small"
     try:

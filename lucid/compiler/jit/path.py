@@ -10,7 +10,7 @@ import numpy as np
 from lucid.compiler.backends.selection import using
 from lucid.compiler.jit.donation import copy_if_aliased, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
-from lucid.compiler.jit.guarded_scopes import equal_constants
+from lucid.compiler.jit.guards.guarded_scopes import equal_constants
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.jit.recorded_facts import (
     differentiable_inputs,

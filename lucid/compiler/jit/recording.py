@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lucid.compiler.jit.closure_guards import closure_guards, guard_unchanged
 from lucid.compiler.jit.donation import invalidate
 from lucid.compiler.jit.fast_call import is_tracked
+from lucid.compiler.jit.guards.closure_guards import closure_guards, guard_unchanged
 from lucid.compiler.jit.path import Path
 from lucid.compiler.runtime import threads
 from lucid.ir.pytree import flatten

@@ -8,6 +8,14 @@ import pytest
 import lucid
 from lucid.compiler.jit import jitted, recording
 from lucid.func import grad
+from tests.campaign.tiers import cold
+
+
+@pytest.fixture(autouse=True)
+def nothing_else_is_compiled():
+    """What runs before a function is compiled rounds as NumPy does, whatever ran before."""
+    with cold():
+        yield
 
 
 def data(n=1000, seed=0):

@@ -121,6 +121,38 @@ def test_products_are_bitwise_equal_for_any_number_of_threads(sizes, multiplier,
     assert len(results) == 1
 
 
+@pytest.mark.parametrize("transpose", [(False, False), (False, True), (True, False)])
+def test_a_number_does_not_depend_on_other_rows_and_columns(transpose):
+    if not blas.panel_columns("f4"):
+        pytest.skip("OpenBLAS multiplies on this CPU")
+    m, n, k = 300, 70, 1100
+    turned_a, turned_b = transpose
+    a, b = matrices(np.random.default_rng(0), np.float32, [(m, k), (k, n)])
+
+    def product(rows, columns):
+        x, y = a[rows], b[:, columns]
+        size = (len(x), y.shape[1], k)
+        x, y = (np.ascontiguousarray(v.T if t else v) for v, t in zip((x, y), transpose))
+        job = blas.Product(np.dtype(np.float32), *size, (turned_a, turned_b))
+        return gemm_plan(job, x.shape, y.shape, size[:2])(x, y)[0]
+
+    whole = product(slice(None), slice(None))
+    parts = [(slice(5), slice(None)), (slice(None), slice(3)), (slice(290, 299), slice(40, 60))]
+    for rows, columns in parts:
+        np.testing.assert_array_equal(product(rows, columns), whole[rows, columns])
+
+
+def test_nan_and_inf_stay_in_their_rows_and_columns():
+    a, b = matrices(np.random.default_rng(0), np.float32, [(50, 40), (40, 37)])
+    a[3, 5], b[7, 36] = np.nan, np.inf
+    (c,) = gemm_plan(blas.Product(np.dtype(np.float32), 50, 37, 40), a.shape, b.shape, (50, 37))(
+        a, b
+    )
+    expected = a.astype(float) @ b.astype(float)
+    np.testing.assert_array_equal(np.isnan(c), np.isnan(expected))
+    np.testing.assert_array_equal(np.isinf(c), np.isinf(expected))
+
+
 @pytest.mark.parametrize("code", ["f4", "f8"])
 def test_tiles_cover_any_product(code, multiplier):
     for sizes in [(1, 10**6, 10), (10**6, 2, 3), (3, 5, 10**7), (2000, 2000, 2000), (0, 0, 0)]:

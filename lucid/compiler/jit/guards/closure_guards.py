@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from lucid.compiler.jit.code_names import loaded_names, names_in, optional_names
-from lucid.compiler.jit.guarded_scopes import (
+from lucid.compiler.jit.guards.code_names import loaded_names, names_in, optional_names
+from lucid.compiler.jit.guards.guarded_scopes import (
     CONTAINERS,
     MAX_ELEMENTS,
     UNBOUND,
