@@ -83,7 +83,7 @@ def leaves():
 def test_a_backward_that_comes_again_is_compiled_and_agrees(compiled, monkeypatch):
     w, x = leaves()
     hot_grads = [step(w, x, seed) for seed in range(8)]
-    assert len(compiled) == 2, "a derivative is compiled once, and once with its forward pass"
+    assert len(compiled) == 1, "so few operations on small tensors are not followed"
     monkeypatch.setattr(Tiering, "enabled", False)
     for seed, grads in enumerate(hot_grads):
         for got, want in zip(grads, step(*leaves(), seed)):
