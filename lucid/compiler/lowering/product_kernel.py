@@ -1,7 +1,8 @@
 """product_kernel: a product of matrices in vectors of this CPU, with the arguments of BLAS's gemm.
 
 The columns of B are taken in panels of a few vectors, which are packed side by side unless they are
-dense and only a few rows read them. The sums of a block of A's rows with a panel stay in registers.
+dense and only a few rows read them. The sums of a block of A's rows with a panel stay in registers;
+a block meets several short panels in a row, so that what it writes is contiguous.
 Every number of the result is a sum in the order of the inner index, so its bits do not depend on
 how a product is split into tiles, nor on the other rows and columns.
 """
@@ -14,6 +15,7 @@ from lucid.compiler.lowering.conv.pack_operands import transpose
 from lucid.compiler.lowering.llvm_builder import Int, LLVMBuilder, Pointer, Variable
 
 PIECE = 512  # of the inner size: the sums of one piece after another are added to the result
+NEAR_ROWS = 256  # of packed panels that stay in the nearest cache: several panels if they are short
 FEW_ROWS = 24  # of A, for which a dense panel is not packed
 WORDS = ("columns", "rows", "inner", "ldb", "lda", "ldc")
 PARAMETERS = (
@@ -72,24 +74,44 @@ class ProductWriter:
         turned_a, turned_b = self.is_turned("a"), self.is_turned("b")
         row_a, step_a = self.strides(turned_a, lda * size)
         step_b, column_b = self.strides(turned_b, ldb * size)
-        beta = self.number("beta")
-        panel = code.alloca(f"[{PIECE * width} x {self.element}]")
-        with code.loop(0, n, width) as j, code.loop(0, k.max(1), PIECE) as p:
-            inner, columns = (k - p).min(PIECE), (n - j).min(width)
-            is_first = p.icmp("eq", 0)
-            e = self.element
-            factor = code.write(f"select i1 {is_first}, {e} {beta}, {e} 1.0")
-            start = b.at(p * step_b).at(j * column_b)
-            is_whole = code.write(f"and i1 {m.icmp('slt', FEW_ROWS)}, {columns.icmp('eq', width)}")
-            is_packed = code.write(f"select i1 {turned_b}, i1 true, i1 {self.negated(is_whole)}")
-            with code.if_(is_packed):
-                self.pack(start, step_b, column_b, panel, inner, columns)
-            source = code.select_pointer(is_packed, panel, start)
-            apart = code.select(is_packed, width * size, step_b)
-            at, to = a.at(p * step_a), c.at(j * size)
-            block = Block(at, source, to, row_a, step_a, apart, ldc * size, m, inner, columns)
-            self.multiply(block, factor)
+        packed = code.alloca(f"[{PIECE * width} x {self.element}]")
+        few = m.icmp("slt", FEW_ROWS)
+        is_dense = code.write(f"select i1 {turned_b}, i1 false, i1 {few}")  # and few rows read it
+        piece = k.min(PIECE).max(1)
+        together = code.select(is_dense, 1, (code.number(NEAR_ROWS) // piece).max(1))
+        span = together * width
+        with code.loop(0, n, span) as j, code.loop(0, k.max(1), piece) as p:
+            inner, stop = (k - p).min(piece), (n - j).min(span)
+            beta = self.factor(p)
+            start, to = b.at(p * step_b).at(j * column_b), c.at(j * size)
+            with code.loop(0, stop, width) as at:
+                columns = (stop - at).min(width)
+                with code.if_(self.is_packed(is_dense, columns)):
+                    panel = packed.at(at * inner * size)
+                    self.pack(start.at(at * column_b), step_b, column_b, panel, inner, columns)
+            with code.loop(0, m, self.shape.rows) as i, code.loop(0, stop, width) as at:
+                rows, columns = (m - i).min(self.shape.rows), (stop - at).min(width)
+                is_packed = self.is_packed(is_dense, columns)
+                panel = packed.at(at * inner * size)
+                source = code.select_pointer(is_packed, panel, start.at(at * column_b))
+                apart = code.select(is_packed, width * size, step_b)
+                left = a.at(p * step_a).at(i * row_a)
+                out = to.at(i * (ldc * size)).at(at * size)
+                block = Block(
+                    left, source, out, row_a, step_a, apart, ldc * size, rows, inner, columns
+                )
+                self.multiply(block, beta)
         return code.text()
+
+    def factor(self, p: Int) -> str:
+        """Return what the result is multiplied with before the sums from `p` on are added."""
+        beta, e = self.number("beta"), self.element
+        return self.code.write(f"select i1 {p.icmp('eq', 0)}, {e} {beta}, {e} 1.0")
+
+    def is_packed(self, is_dense: str, columns: Int) -> str:
+        """Return the i1 of whether a panel is packed; one that is not whole always is."""
+        is_whole = columns.icmp("eq", self.shape.panel)
+        return self.negated(self.code.write(f"and i1 {is_dense}, {is_whole}"))
 
     def is_turned(self, name: str) -> str:
         """Return the i1 of whether an operand is stored transposed."""
@@ -128,22 +150,18 @@ class ProductWriter:
             transpose(code, self.dtype, b, strides, panel, code.number(apart), columns, inner)
 
     def multiply(self, block: Block, beta: str) -> None:
-        """Multiply all rows of A with a panel, some at a time."""
-        code = self.code
-        alpha = self.number("alpha")
+        """Multiply rows of A with a panel."""
+        code, alpha = self.code, self.number("alpha")
+        kinds = ["ptr"] * 3 + ["i64"] * 7 + [self.element] * 2
+        args = [*[x.name for x in block], alpha, beta]
+        given = ", ".join([f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)])
         is_narrow = block.columns.icmp("sle", self.shape.lanes)
         for condition, vectors in (
             (self.negated(is_narrow), self.shape.vectors), (is_narrow, 1),
         ):  # fmt: skip
             name = self.block_function(vectors)
-            with code.if_(condition), code.loop(0, block.rows, self.shape.rows) as i:
-                rows = (block.rows - i).min(self.shape.rows)
-                a, c = block.a.at(i * block.row_a), block.c.at(i * block.row_c)
-                args = [x.name for x in block._replace(a=a, c=c, rows=rows)]
-                kinds = ["ptr"] * 3 + ["i64"] * 7
-                given = [f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)]
-                given += [f"{self.element} {x}" for x in (alpha, beta)]
-                code.line(f"call void @{name}({', '.join(given)})")
+            with code.if_(condition):
+                code.line(f"call void @{name}({given})")
 
     def block_function(self, vectors: int) -> str:
         """Add the function that multiplies a few rows with a panel; return its name.
