@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -90,13 +91,14 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def __getattr__(name: str) -> Any:
+    if name != "__all__" and not hasattr(np.linalg, name):  # what looks at modules need not import
+        facts = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(facts, name=name, obj=sys.modules[__name__])
     from lucid.numpy import namespace
 
-    return (
-        namespace.names("numpy.linalg")
-        if name == "__all__"
-        else namespace.attribute(__name__, name)
-    )
+    if name == "__all__":
+        return namespace.names("numpy.linalg")
+    return namespace.attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

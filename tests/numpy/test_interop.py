@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -678,3 +681,10 @@ def test_linspace_between_arrays(options):
     x = lucid.tensor(low, requires_grad=True)
     np.linspace(x, 1.0, 3).sum().backward()  # weights 1, 1/2, 0
     np.testing.assert_allclose(x.grad, [1.5, 1.5, 1.5])
+
+
+def test_looking_at_a_namespace_imports_nothing():
+    code = "import sys, lucid.numpy as np; m = np.fft, np.linalg; before = set(vars(np)); "
+    code += "hasattr(m[0], '__wrapped__'), hasattr(m[1], 'nothing'); print(set(vars(np)) - before)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
