@@ -1,4 +1,4 @@
-"""matmul as work of a plan: the sizes, strides and transposes that are passed to BLAS."""
+"""matmul as work of a plan: the sizes, strides and transposes of its matrix products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lucid.ir.graph import Equation
 
 
 class MatmulLowering:
-    """Lowers `matmul` to BLAS calls."""
+    """Lowers `matmul` to matrix products."""
 
     @staticmethod
     def accepts(eqn: Equation) -> bool:

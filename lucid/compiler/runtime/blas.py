@@ -5,8 +5,8 @@ alone; `fortran(builder, name, ...)` adds a call of any BLAS or LAPACK routine o
 which `openblas` opens.
 
 On a CPU with AVX2 or AVX-512 the tiles are multiplied by code of ours (`lowering/product_kernel`):
-it reaches 0.9 of the peak from 64 rows on, takes no time to start, and uses the vectors of this CPU
-whatever OpenBLAS takes it for. Elsewhere OpenBLAS multiplies them.
+it reaches 0.9 of the peak from 64 rows on, packs little where a product is small, and uses the
+vectors of this CPU whatever OpenBLAS takes it for. Elsewhere OpenBLAS multiplies them.
 """
 
 from __future__ import annotations
