@@ -30,6 +30,10 @@ class Absent(Exception):
     """PyTorch has no derivative here, or not in this mode."""
 
 
+class NotTaken(Exception):
+    """PyTorch does not take such arguments: NumPy's spelling, or a dtype."""
+
+
 def peer_of(row: Row) -> Callable[..., Any] | None:
     """PyTorch's function for a row."""
     if row.torch is None:
@@ -125,7 +129,10 @@ def as_array(value: Any) -> np.ndarray:
 def compare(row: Row, c: Call) -> None:
     """Raises where the value, its dtype or a derivative differs."""
     peer = Peer(row, c)
-    theirs = [as_array(y) for y in peer.results_of(peer.all_tensors())]
+    try:
+        theirs = [as_array(y) for y in peer.results_of(peer.all_tensors())]
+    except (TypeError, NotImplementedError) as error:
+        raise NotTaken from error
     ours = run(row, c, arrays_for(c))
     assert len(ours) == len(theirs), f"{len(ours)} results, PyTorch gives {len(theirs)}"
     for i, (a, e) in enumerate(zip(ours, theirs)):
@@ -146,10 +153,15 @@ def compare(row: Row, c: Call) -> None:
 
 
 def first_difference(row: Row) -> str:
-    """The first call that differs and how, or an empty string."""
+    """The first call that differs and how, or an empty string; PyTorch must take one of them."""
+    refused = 0
     for c in row.calls:
         try:
             compare(row, c)
+        except NotTaken as error:
+            refused += 1
+            if refused == len(row.calls):
+                return f"({c}): PyTorch takes none of the calls: {error.__cause__!s:.200}"
         except Exception as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return f"({c}): {type(error).__name__}: {' | '.join(lines[:6])[:300]}"

@@ -399,7 +399,9 @@ ROWS = [
             bad(AxisError, "axis 2", real(2, 3), 2, 2),
             bad(ShapeError, "counts", real(3), np.array([1, 2]), 0),
         ],
-        torch=lambda t, x, repeats, dim=None: t.repeat_interleave(x, t.as_tensor(repeats), dim),
+        torch=lambda t, x, repeats, dim=None, **words: t.repeat_interleave(
+            x, t.as_tensor(repeats), dim, **words
+        ),
     ),
     Row(
         "roll",

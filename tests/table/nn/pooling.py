@@ -175,10 +175,10 @@ def sample(*shape):
 def fractional_pooling(name):
     """PyTorch's function, which takes a ratio for every axis."""
 
-    def call_it(torch, x, window, size=None, ratio=None, **options):
+    def call_it(torch, x, window, size=None, ratio=None, *rest, **options):
         axes = int(name[name.index("pool") + 4])
         ratio = None if ratio is None else (ratio,) * axes
-        return getattr(torch.nn.functional, name)(x, window, size, ratio, **options)
+        return getattr(torch.nn.functional, name)(x, window, size, ratio, *rest, **options)
 
     return call_it
 
