@@ -50,7 +50,8 @@ def store_gradients(
 
 def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
     """`store_gradients` for leaves without a gradient that nothing watches; False for others."""
-    if active_recorders or len({id(array) for array in arrays}) != len(starts):
+    several = len(starts) > 1
+    if active_recorders or (several and len(set(map(id, arrays))) != len(starts)):
         return False
     for node, array in zip(starts, arrays):
         cell = node.cell

@@ -36,13 +36,13 @@ from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import current, local
 from lucid.tape.node import (
     FREED,
+    GRAD,
     LOCAL_REFERENCES,
     TRACE,
     GradCell,
     Node,
     followers,
     is_recording,
-    residual,
     wrap,
 )
 from lucid.tape.recording.pending import is_pending
@@ -79,22 +79,37 @@ def backward(
     roots = as_list(tensors)
     if not roots:
         raise GraphError("backward: no tensors given")
-    plain = (retain_graph is None or retain_graph is False) and len(roots) == 1
-    plain = (
-        plain
-        and create_graph is False
-        and keep_grad is False
-        and grad_tensors is None
-        and inputs is None
-        and current().no_observers
-    )
+    if len(roots) == 1:
+        backward_from(roots[0], grad_tensors, retain_graph, create_graph, inputs, keep_grad)
+        return
+    with gradient_pass():
+        pull_back(roots, grad_tensors, retain_graph, create_graph, inputs, keep_grad, None)
+
+
+def backward_from(
+    root: Any,
+    seeds: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any,
+    keep_grad: bool,
+) -> None:
+    """`backward` from one tensor."""
     cut = None
-    if plain and not GradientPass.registered:
-        done, cut = backward_plain(roots[0])
+    if (
+        seeds is None
+        and (retain_graph is None or retain_graph is False)
+        and create_graph is False
+        and inputs is None
+        and keep_grad is False
+        and current().no_observers
+        and not GradientPass.registered
+    ):
+        done, cut = backward_plain(root)
         if done:
             return
     with gradient_pass():
-        pull_back(roots, grad_tensors, retain_graph, create_graph, inputs, keep_grad, cut)
+        pull_back([root], seeds, retain_graph, create_graph, inputs, keep_grad, cut)
 
 
 def pull_back(
@@ -139,7 +154,8 @@ def backward_plain(root: Any) -> tuple[bool, Cut | None]:
     Nothing but the values differs from step to step: the derivative of the Cut is at hand. Return
     whether it is done, and the Cut if not.
     """
-    if not is_tracked(root) or root.shape != () or root.node.flags & TRACE:
+    node = getattr(root, "node", None)
+    if node is None or node.flags & (GRAD | TRACE) != GRAD or root.shape != ():
         return False, None
     if followers and backward_followed(root):
         return True, None
@@ -153,7 +169,7 @@ def backward_plain(root: Any) -> tuple[bool, Cut | None]:
     starts = leaf_nodes(cut)
     seed = unit_seed(root.raw.dtype)
     arrays = run_arrays(prepared, cut, seed)
-    free(cut, prepared.types)
+    free(cut, starts, prepared.types)
     store_results(prepared, starts, arrays, seed)
     if sequence is not None:
         expect_next(sequence, get_ident())
@@ -163,7 +179,7 @@ def backward_plain(root: Any) -> tuple[bool, Cut | None]:
 def run_arrays(prepared: Any, cut: Cut, seed: np.ndarray) -> Sequence[np.ndarray]:
     """`Prepared.run` on arrays, with one seed for all results: nothing is recorded."""
     derivative = prepared.derivative
-    given = [residual(node) for node in prepared.nodes(cut)]
+    given = prepared.residual_arrays(cut)
     given += [seed] * len(derivative.seeds)
     given += derivative.constants
     return prepared.program(given)  # type: ignore[no-any-return]
@@ -338,22 +354,22 @@ def run(
     if local.anomaly:
         explain_nan(cut, seeds, grads)
     if not retain_graph and not is_recording():  # a recording still needs every equation
-        free(cut, prepared.types)
+        free(cut, leaf_nodes(cut), prepared.types)
     return grads
 
 
-def free(cut: Cut, types: Sequence[Type]) -> None:
+def free(cut: Cut, starts: Sequence[Node], types: Sequence[Type]) -> None:
     """Drop the equations and saved values of a Cut; a later backward through them is an error.
 
     A freed Node keeps the cells of its leaves instead of the leaves, so that no value stays alive.
     Nodes that only later equations referenced are already gone when their turn comes.
     """
-    slots = cut.slots
-    leaves = tuple([node if node.cell is None else node.cell for node in leaf_nodes(cut)])
+    slots: list[Any] = cut.slots
+    leaves = tuple([node if node.cell is None else node.cell for node in starts])
     for row in reversed(cut.rows):
         slot = row[2]
-        node: Any = slots[slot]
-        slots[slot] = None  # type: ignore[call-overload]
+        node = slots[slot]
+        slots[slot] = None
         if getrefcount(node) == LOCAL_REFERENCES:
             continue
         node.type = types[slot]

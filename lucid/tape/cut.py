@@ -146,6 +146,20 @@ class Cut:
         """Return the verified Graph."""
         return verify(self.build(name, names, known)[0])
 
+    def leaf_views(self, graph: Graph, vars: Sequence[Var]) -> list[Equation]:
+        """Return the equations of `build` that are views of all of an input that is a leaf.
+
+        A view may lie in memory as no compiled program reads it: `x.T` of a matrix.
+        """
+        whole: set[Any] = {vars[slot] for slot in self.inputs if self.slots[slot].op is None}
+        views = []
+        for eqn in graph.equations:
+            y = eqn.outputs[0]
+            if eqn.op.is_view and eqn.inputs[0] in whole and y.type.size == eqn.inputs[0].type.size:
+                whole.add(y)
+                views.append(eqn)
+        return views
+
     def tensor_names(self, function: Any = None) -> dict[int, str]:
         """Return the names of tensors that modules and what a function closes over give."""
         sources = [self.slots[row[2]].source for row in self.rows]
@@ -163,10 +177,25 @@ class Cut:
         return names
 
 
+def find_slots(wanted: Sequence[Var], graph: Graph, vars: list[Var]) -> list[tuple[int, int]]:
+    """Return (slot, -1) for every Var of a built Cut, (slot beside it, index) if it has none."""
+    slot_of: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
+    if not all([var in slot_of for var in wanted]):
+        for eqn in graph.equations:
+            first_slot = next((slot_of[var][0] for var in eqn.outputs if var in slot_of), None)
+            for index, var in enumerate(eqn.outputs):
+                if first_slot is not None and var not in slot_of:
+                    slot_of[var] = (first_slot, index)
+    return [slot_of[var] for var in wanted]
+
+
 def type_key(node: Node) -> Hashable:
-    """Return a key of a Node's type, without making a Type if the value is saved."""
+    """Return a key of a Node's type and whether it is a leaf, which has its value.
+
+    No Type is made if the value is saved.
+    """
     typed = node.type or (node.saved if node.saved is not None else node_type(node))
-    return (typed.dtype.char, typed.shape)
+    return (typed.dtype.char, typed.shape, node.op is None)
 
 
 def cut(

@@ -134,17 +134,18 @@ class Template:
                     slots[other] = inputs[position]
                 elif bound is not inputs[position]:
                     return None
-            for position, literal in literals:
-                x = inputs[position]
-                if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
-                    if not can_lift(op, x, literal):
+            if literals or lifted:
+                for position, literal in literals:
+                    x = inputs[position]
+                    if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
+                        if not can_lift(op, x, literal):
+                            return None
+                        moved.append((row, position))
+                for position, other, dtype in lifted:
+                    x = inputs[position]
+                    if x.__class__ is not Literal or x.dtype != dtype:
                         return None
-                    moved.append((row, position))
-            for position, other, dtype in lifted:
-                x = inputs[position]
-                if x.__class__ is not Literal or x.dtype != dtype:
-                    return None
-                slots[other] = literal_node(x)
+                    slots[other] = literal_node(x)
         if starts is not None and not self.starts_match(slots, starts):
             return None
         for slot, flags, dtype, shape in self.leaves:
@@ -156,7 +157,9 @@ class Template:
             ):
                 return None
             typed = node.saved if node.type is None else node.type
-            if typed is None or typed.dtype != dtype or typed.shape != shape:
+            if typed is None or typed.shape != shape:
+                return None
+            if typed.dtype is not dtype and typed.dtype != dtype:
                 return None
         if len(set(slots)) != len(slots):
             return None  # one Node in two slots: its gradient would be split

@@ -50,15 +50,15 @@ from lucid.tensors.properties import callable_type
 from lucid.tensors.transport import reduce_tensor
 from lucid.tensors.values import Values
 
-_backward: Any = None  # autograd.backward, which is imported when it is first used
+_backward: Any = None  # backward_from, which is imported when it is first used
 
 
 def _load_backward() -> Any:
     global _backward
-    from lucid.autograd.engine import backward
+    from lucid.autograd.engine import backward_from
 
-    _backward = backward
-    return backward
+    _backward = backward_from
+    return backward_from
 
 
 @public()
@@ -258,7 +258,7 @@ class Tensor(Values, Methods, Operators):
             torch.check_backward(self)
         seeds = None if gradient is None else [gradient]
         run = _backward or _load_backward()
-        run([self], seeds, retain_graph, create_graph, inputs, keep_grad=keep_grad)
+        run(self, seeds, retain_graph, create_graph, inputs, keep_grad)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this intermediate result in `.grad`."""

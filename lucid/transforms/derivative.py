@@ -38,6 +38,19 @@ class Derivative(NamedTuple):
         rest = iter(outputs)
         return [next(rest) if nonzero else None for nonzero in self.nonzero]
 
+    def with_views(self, views: Sequence[Equation]) -> Derivative:
+        """Return the Derivative that makes these views itself and reads what they are views of."""
+        read, made = dict.fromkeys(self.residuals), []
+        for eqn in reversed(views):
+            if eqn.outputs[0] in read:
+                del read[eqn.outputs[0]]
+                read[eqn.inputs[0]] = None  # type: ignore[index]
+                made.append(eqn)
+        inputs = (*read, *self.graph.inputs[len(self.residuals) :])
+        equations = (*reversed(made), *self.graph.equations)
+        graph = Graph(self.graph.name, inputs, equations, self.graph.outputs)
+        return self._replace(graph=graph, residuals=tuple(read))
+
 
 class Builder:
     """Collects the equations of a Derivative."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
@@ -17,7 +19,7 @@ from lucid.support.caches import new_cache
 from lucid.support.garbage import gc_paused
 from lucid.support.locks import new_lock
 from lucid.tape.bind import sibling, without_gradient
-from lucid.tape.cut import Cut
+from lucid.tape.cut import Cut, find_slots
 from lucid.tape.node import Node, residual, wrap
 from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import TieredProgram
@@ -52,19 +54,21 @@ class Prepared:
         self.batched: dict[int, TieredProgram] = {}
         self.types: list[Type] = [var.type for var in vars]
         self.size = len(derivative.graph.equations) + len(vars)
-        slot_of: dict[Any, tuple[int, int]] = {var: (slot, -1) for slot, var in enumerate(vars)}
-        missing = [var for var in derivative.residuals if var not in slot_of]
-        if missing:
-            for eqn in graph.equations:
-                first_slot = next((slot_of[var][0] for var in eqn.outputs if var in slot_of), None)
-                for index, var in enumerate(eqn.outputs):
-                    if first_slot is not None and var not in slot_of:
-                        slot_of[var] = (first_slot, index)
-        self.residuals = [slot_of[var] for var in derivative.residuals]
+        self.residuals = find_slots(derivative.residuals, graph, vars)
 
     def nodes(self, cut: Cut) -> list[Node]:
         slots = cut.slots
         return [slots[s] if i < 0 else sibling(slots[s], i) for s, i in self.residuals]
+
+    def residual_arrays(self, cut: Cut) -> list[ndarray]:
+        """Return the values that the derivative reads; an error for one that was overwritten."""
+        slots, arrays = cut.slots, []
+        for slot, index in self.residuals:
+            node = slots[slot] if index < 0 else sibling(slots[slot], index)
+            value = node.saved
+            plain = value.__class__ is ndarray and node.stamp is None
+            arrays.append(value if plain else residual(node))
+        return arrays
 
     def run(
         self, cut: Cut, seeds: Sequence[Any], record: bool, constant: bool = False
@@ -74,19 +78,17 @@ class Prepared:
         record      whether an outer transform or `create_graph` needs the equations
         constant    whether the residuals are constants: the Cut was made under `no_grad`
         """
-        nodes = self.nodes(cut)
         chosen = [seeds[i] for i in self.derivative.seeds]
         if record or any(seed.raw is None for seed in chosen):
-            tensors = [tensor_of(node) for node in nodes]
+            tensors = [tensor_of(node) for node in self.nodes(cut)]
             if constant:
                 tensors = [without_gradient(x) for x in tensors]
             constants = [wrap(array) for array in self.derivative.constants]
             outputs = replay(self.derivative.graph, [*tensors, *chosen, *constants])
         else:
-            arrays = [residual(node) for node in nodes]
+            arrays = self.residual_arrays(cut)
             given = [*arrays, *[seed.value for seed in chosen], *self.derivative.constants]
-            found = [wrap(y) for y in self.program(given)]
-            return found if self.complete else self.derivative.with_zeros(found)
+            return self.derivative.with_zeros([wrap(y) for y in self.program(given)])
         return self.derivative.with_zeros(
             [wrap(y.array) if isinstance(y, Literal) else y for y in outputs]
         )
@@ -140,7 +142,7 @@ def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
         graph, vars = cut.build()
         wrt = [vars[slot] for slot in cut.inputs]
         derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
-        return Prepared(derivative, graph, vars)
+        return Prepared(derivative.with_views(cut.leaf_views(graph, vars)), graph, vars)
 
 
 def pullback(

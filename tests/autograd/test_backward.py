@@ -473,3 +473,54 @@ def test_grad_of_an_iterator_is_a_tuple_even_with_one_element():
     for inputs in (layer.parameters(), {"w": layer.weight}.values(), [layer.weight]):
         found = lucid.autograd.grad(layer(lucid.ones(1, 2)).sum(), inputs)
         assert isinstance(found, tuple) and [g.tolist() for g in found] == [[[1.0, 1.0]]]
+
+
+# A view of all of a leaf is made again by the derivative, which reads the leaf
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+def test_a_transposed_leaf_and_a_transposed_result_beside_it(steps):
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        a, b = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+        x, w = (lucid.tensor(v, requires_grad=True) for v in (a, b))
+        hidden = x @ w.T  # of a leaf
+        (x.T @ hidden * (x * 2.0).T.sum()).sum().backward()  # of a leaf, and of a result
+        rows, total = a @ b.T, 2.0 * a.sum()
+        product = a.T @ rows
+        seed = np.full((2, 4), total)
+        pulled = a @ seed
+        equal(x.grad, pulled @ b + rows @ seed.T + 2.0 * product.sum())
+        equal(w.grad, pulled.T @ a)
+
+
+def test_derivatives_of_higher_order_through_a_transposed_leaf():
+    w = lucid.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+    for _ in range(3):
+        (first,) = grad((w @ w.T).sum(), [w], create_graph=True)
+        equal(first, 2.0 * np.broadcast_to(w.numpy().sum(0), (2, 3)))
+        (second,) = grad((first * first).sum(), [w])
+        equal(second, 16.0 * np.broadcast_to(w.numpy().sum(0), (2, 3)))
+
+
+def test_the_gradient_of_a_result_reads_its_view():
+    x = leaf(1.0, 2.0)
+    for _ in range(3):
+        hidden = (x * 3.0).reshape(2, 1)
+        (g,) = grad((hidden @ hidden.T).sum(), [hidden])
+        equal(g, 2.0 * hidden.numpy().sum() * np.ones((2, 1)))
+        again = (x.reshape(1, 2) * 1.0).requires_grad_()
+        (g,) = grad((again @ again.T).sum(), [again])
+        equal(g, 2.0 * again.numpy())
+
+
+def test_a_leaf_that_is_changed_after_its_view_was_read_is_an_error():
+    w = lucid.tensor(np.ones((2, 3)), requires_grad=True)
+    for _ in range(20):
+        loss = (w @ w.T).sum()
+        loss.backward()
+        loss = (w @ w.T).sum()
+        with lucid.no_grad():
+            w.mul_(0.5)
+        with pytest.raises(MutationError, match="changed in place"):
+            loss.backward()

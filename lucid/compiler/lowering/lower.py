@@ -83,6 +83,7 @@ class GraphLowering:
     def find_segment_io(self, parts: Sequence[Segment | Equation]) -> None:
         """Find the inputs and outputs of each segment."""
         wanted: set[Var] = {self.base(x) for x in self.graph.outputs if isinstance(x, Var)}
+        order = {var: i for i, var in enumerate(self.graph.inputs)}
         for part in reversed(parts):
             if isinstance(part, Equation):
                 wanted |= {self.base(x) for x in part.inputs if isinstance(x, Var)}
@@ -97,7 +98,8 @@ class GraphLowering:
             last = [x for x in self.graph.outputs if x in inside]
             part.outputs = list(dict.fromkeys([*last, *[var for var in made if var in wanted]]))  # type: ignore[list-item]
             reads = dict.fromkeys(x for step in part.steps for x in self.reads(step))
-            part.inputs = [x for x in reads if x not in inside]
+            reads_outside = [x for x in reads if x not in inside]
+            part.inputs = sorted(reads_outside, key=lambda x: order.get(x, len(order)))
             wanted |= set(part.inputs)
 
     def lay_out(self) -> None:

@@ -83,8 +83,10 @@ class Executable:
         if self.plan is not None:
             indices = self.input_indices
             arrays = inputs if indices is None else [inputs[i] for i in indices]
-            found = self.plan.run(*arrays)
-            results = list(self.plan(*self.copy_overwritten(arrays)) if found is None else found)
+            results: Any = self.plan.run(*arrays)
+            if results is None:
+                results = self.plan(*self.copy_overwritten(arrays))
+            results = list(results)
             if self.checks and (code := results.pop()):
                 self.raise_check_error(inputs, self.parts[0].checks[int(code) - 1])  # type: ignore[union-attr]
             return results
