@@ -26,6 +26,7 @@ from lucid.compiler.kernels.nest import (
     simplify_axes,
 )
 from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
+from lucid.compiler.kernels.tiles import in_tiles
 from lucid.compiler.plan.arrays import Array, dense
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
@@ -224,7 +225,7 @@ class NestBuilder:
             indexed_axes,
             equations=tuple(map(tuple, self.equations)),
         )
-        nest = long_axis_last(simplify_axes(self.allocate_columns(nest)))
+        nest = in_tiles(long_axis_last(simplify_axes(self.allocate_columns(nest))))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
             nest = replace(nest, sizes=(1,), reduced=(False,), buffers=flat)

@@ -3,7 +3,8 @@
 Loops over kept axes are outermost and run over [lo, hi); loops over reduced axes are inside, once
 for each stage of reductions. Memory accesses of the innermost loop are marked as independent, so
 LLVM vectorizes it without overlap checks; only sums and products of reductions are reassociated.
-A long row of a map runs as its interior and its borders (`borders.py`).
+A long row of a map runs as its interior and its borders (`borders.py`), and a map that reads
+transposed arrays runs in tiles (`tiles.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from lucid.compiler.kernels.llvm_lines import LineWriter
 from lucid.compiler.kernels.nest import GENERAL, Structure, values_of
 from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
+from lucid.compiler.kernels.tiles import Tiles
 
-VERSION = 8
+VERSION = 9
 
 
-class Emitter(LineWriter, Borders, Reductions, Columns, Indexing):
+class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):
     """Writes one kernel."""
 
     def __init__(self, structure: Structure, name: str, first_id: int = 4) -> None:
@@ -125,7 +127,9 @@ class Emitter(LineWriter, Borders, Reductions, Columns, Indexing):
         elif s.mode == "map":
             outer, last = kept[:-1], kept[-1:]
             stored = values_of(s.stores)
-            if not outer:
+            if s.tiled:
+                self.tiles(kept, bases)
+            elif not outer:
                 self.nest(last, {}, bases, {}, stored, self.store_all, ("%lo", "%hi"))
             else:
                 self.outer(

@@ -51,10 +51,13 @@ class LineWriter:
         self.block = name
 
     @contextmanager
-    def loop(self, start: str, stop: str, innermost: bool, scalar: bool = False) -> Iterator[str]:
+    def loop(
+        self, start: str, stop: str, innermost: bool, scalar: bool = False, by: str = "1"
+    ) -> Iterator[str]:
         """A loop from `start` to `stop`, never empty; yields the name of its index.
 
-        LLVM vectorizes an innermost loop, and neither vectorizes nor unrolls a scalar one.
+        LLVM vectorizes an innermost loop, and neither vectorizes nor unrolls a scalar one. `by` is
+        a number, or a name that is defined inside.
         """
         innermost = innermost and self.parallel
         self.loops += 1
@@ -66,7 +69,7 @@ class LineWriter:
         outer, self.innermost = self.innermost, innermost
         yield index
         self.innermost, self.value = outer, -1
-        self.line(f"{following} = add nuw nsw i64 {index}, 1")
+        self.line(f"{following} = add nuw nsw i64 {index}, {by}")
         more = self.write(f"icmp slt i64 {following}, {stop}")
         kinds = "!1" if innermost else "!2, !3" if scalar else ""
         mark = f", !llvm.loop !{self.identify(kinds)}" if kinds else ""

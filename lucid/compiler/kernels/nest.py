@@ -101,7 +101,7 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True)
 class Nest:
-    """The loops of one kernel over a domain of `sizes`; `partial` as in its Structure.
+    """The loops of one kernel over a domain of `sizes`; `partial`, `tiled` as in its Structure.
 
     `equations` has those that each value comes from, for people to read; the code depends on none.
     """
@@ -114,6 +114,7 @@ class Nest:
     indexed_axes: tuple[IndexedAxis, ...] = ()
     numbers: tuple[Any, ...] = ()
     partial: bool = False
+    tiled: bool = False
     equations: tuple[tuple[Any, ...], ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
@@ -123,7 +124,13 @@ class Nest:
             for b in self.buffers
         )
         return Structure(
-            self.reduced, buffers, self.values, self.stores, len(self.indexed_axes), self.partial
+            self.reduced,
+            buffers,
+            self.values,
+            self.stores,
+            len(self.indexed_axes),
+            self.partial,
+            self.tiled,
         )
 
     @property
@@ -156,7 +163,8 @@ class Structure:
     """What the code of a kernel depends on.
 
     A `partial` column kernel runs over a part [lo, hi) of its rows, and stores a row of results
-    for each chunk; other kernels run over a part of the kept axes.
+    for each chunk; other kernels run over a part of the kept axes. A `tiled` map reads arrays that
+    are transposed along its last two axes (`tiles.py`).
     """
 
     reduced: tuple[bool, ...]
@@ -165,11 +173,13 @@ class Structure:
     stores: tuple[Store, ...]
     indexed_axes: int = 0
     partial: bool = False
+    tiled: bool = False
 
     @property
     def key(self) -> Hashable:
         values, stores = tuple(map(_exact_key, self.values)), tuple(map(tuple, self.stores))
-        return (self.reduced, self.buffers, values, stores, self.indexed_axes, self.partial)
+        kinds = (self.indexed_axes, self.partial, self.tiled)
+        return (self.reduced, self.buffers, values, stores, *kinds)
 
     @cached_property
     def depends(self) -> tuple[frozenset[int], ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lucid.compiler.kernels.build import extent_of
 from lucid.compiler.kernels.nest import Nest
+from lucid.compiler.kernels.tiles import ROWS
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import Instruction
 from lucid.compiler.plan.plan import Builder
@@ -92,7 +93,7 @@ class NestWork:
             args += [self.status.address, *[word for place in nest.indexed_axes for word in place]]
         kernel = kernels[nest.structure.key]
         by_columns = nest.structure.mode == "columns" and not nest.partial
-        step = COLUMNS if by_columns and nest.kept_axes == 1 else 1
+        step = COLUMNS if by_columns and nest.kept_axes == 1 else ROWS if nest.tiled else 1
         cost = max(self.cost * unit, 0.01)
         traffic = traffic_of(nest)
         builder.call(kernel, args, extent, cost, grain, step, label=self.label, traffic=traffic)
