@@ -26,7 +26,7 @@ from lucid.compiler.kernels.nest import (
     simplify_axes,
 )
 from lucid.compiler.kernels.reuse_across_loops import reuse_across_loops
-from lucid.compiler.kernels.tiles import in_tiles
+from lucid.compiler.kernels.transposed import adjacent_axis_last, in_tiles
 from lucid.compiler.plan.arrays import Array, dense
 from lucid.ir.graph import Equation, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type
@@ -225,6 +225,7 @@ class NestBuilder:
             indexed_axes,
             equations=tuple(map(tuple, self.equations)),
         )
+        nest = adjacent_axis_last(nest, self.arrays)
         nest = in_tiles(long_axis_last(simplify_axes(self.allocate_columns(nest))))
         if not nest.sizes:
             flat = tuple(Buffer(b.dtype, (0,)) for b in nest.buffers)
@@ -237,7 +238,11 @@ class NestBuilder:
         axes = [i for i, n in enumerate(nest.sizes) if n != 1]
         if not axes or nest.reduced[axes[-1]] or not any(nest.reduced[i] for i in axes):
             return nest
-        stores, held = list(nest.stores), {s.value for s in nest.stores}
+        buffers, stores, held = (
+            list(nest.buffers),
+            list(nest.stores),
+            {s.value for s in nest.stores},
+        )
         kept = [i for i in axes if not nest.reduced[i]]
         shape = tuple(nest.sizes[i] for i in kept)
         for v, value in enumerate(nest.values):
@@ -246,10 +251,10 @@ class NestBuilder:
                 strides = [0] * len(nest.sizes)
                 for i, stride in zip(kept, dense(shape)):
                     strides[i] = stride
-                self.buffers.append(Buffer(value.dtype, tuple(strides)))
+                buffers.append(Buffer(value.dtype, tuple(strides)))
                 self.arrays.append(array)
-                stores.append(Store(len(self.buffers) - 1, v))
-        return replace(nest, buffers=tuple(self.buffers), stores=tuple(stores))
+                stores.append(Store(len(buffers) - 1, v))
+        return replace(nest, buffers=tuple(buffers), stores=tuple(stores))
 
     def add(self, value: Value) -> int:
         key = (value.op, value.args, value.dtype, repr(value.param))

@@ -4,7 +4,7 @@ Loops over kept axes are outermost and run over [lo, hi); loops over reduced axe
 for each stage of reductions. Memory accesses of the innermost loop are marked as independent, so
 LLVM vectorizes it without overlap checks; only sums and products of reductions are reassociated.
 A long row of a map runs as its interior and its borders (`borders.py`), and a map that reads
-transposed arrays runs in tiles (`tiles.py`).
+transposed arrays runs in tiles (`transposed.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lucid.compiler.kernels.llvm_lines import LineWriter
 from lucid.compiler.kernels.nest import GENERAL, Structure, values_of
 from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
-from lucid.compiler.kernels.tiles import Tiles
+from lucid.compiler.kernels.transposed import Tiles
 
 VERSION = 9
 

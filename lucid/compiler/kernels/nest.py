@@ -164,7 +164,7 @@ class Structure:
 
     A `partial` column kernel runs over a part [lo, hi) of its rows, and stores a row of results
     for each chunk; other kernels run over a part of the kept axes. A `tiled` map reads arrays that
-    are transposed along its last two axes (`tiles.py`).
+    are transposed along its last two axes (`transposed.py`).
     """
 
     reduced: tuple[bool, ...]

@@ -26,6 +26,7 @@ from lucid.compiler.kernels.build import (
     used_buffers,
 )
 from lucid.compiler.kernels.nest import Nest
+from lucid.compiler.kernels.transposed import copied_buffers, copy_of
 from lucid.compiler.lowering.matmul import ProductWork
 from lucid.compiler.lowering.nest_builder import fill
 from lucid.compiler.plan.arrays import Array, array_of
@@ -293,6 +294,7 @@ class SegmentLayout:
 
     def lower_group(self, group: Group) -> None:
         nest, arrays = NestBuilder(self, group).run()
+        nest, arrays, before, after = self.copy_transposed(nest, arrays)
         label = " ".join(dict.fromkeys(eqn.op.name for eqn in group.equations))
         lines = list(dict.fromkeys(str(eqn.source) for eqn in group.equations if eqn.source))
         sources = ", ".join(lines[:3]) + ", ..." * (len(lines) > 3)
@@ -300,7 +302,7 @@ class SegmentLayout:
         cost = cost_of(nest)
         splits = reduces_in_one_pass(nest) and worth_splitting(nest, cost)
         product = self.work.pop() if group in self.product_before else None
-        blocks = self.epilogue_blocks(product, nest, arrays, splits)
+        blocks = None if before or after else self.epilogue_blocks(product, nest, arrays, splits)
         if splits:
             grain = chunk_length(nest.sizes[0], cost * nest.size / nest.sizes[0])
             work = self.split(nest, arrays, label, cost, blocks.units if blocks else grain)
@@ -309,7 +311,26 @@ class SegmentLayout:
         if blocks and product:
             self.work += [EpilogueWork(product, work[0], blocks), *work[1:]]
         else:
-            self.work += [*([product] if product else []), *work]
+            self.work += [*([product] if product else []), *before, *work, *after]
+
+    def copy_transposed(
+        self, nest: Nest, arrays: list[Array]
+    ) -> tuple[Nest, list[Array], list[NestWork], list[NestWork]]:
+        """Copy what rows of a reduction read or write across.
+
+        Return what computes on the copies, and what copies operands before and results after.
+        """
+        before: list[NestWork] = []
+        after: list[NestWork] = []
+        found = list(arrays)
+        stored = {store.buffer for store in nest.stores}
+        for number, b in enumerate(copied_buffers(nest)):
+            copy, shape, nest = copy_of(nest, b)
+            space = self.workspace(f"copy {number}", Type(found[b].type.dtype, shape))
+            both = [space, found[b]] if b in stored else [found[b], space]
+            (after if b in stored else before).append(NestWork(copy, both, "copy", cost_of(copy)))
+            found[b] = space
+        return nest, found, before, after
 
     @staticmethod
     def epilogue_blocks(

@@ -9,7 +9,7 @@ from typing import Any
 
 from lucid.compiler.kernels.build import extent_of
 from lucid.compiler.kernels.nest import Nest
-from lucid.compiler.kernels.tiles import ROWS
+from lucid.compiler.kernels.transposed import ROWS
 from lucid.compiler.plan.arrays import Array
 from lucid.compiler.plan.instructions import Instruction
 from lucid.compiler.plan.plan import Builder

@@ -27,7 +27,6 @@ JOINED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "bias and activation": (lambda x, w, b: lucid.tanh(x @ w + b), (X, W, B)),
     "softmax": (lambda x, w, b: lucid.softmax(x @ w + b, -1), (X, W, B)),
     "residual": (lambda x, w: x + lucid.tanh(x @ w), (X, SQUARE)),
-    "its transpose": (lambda x, w: lucid.relu(x @ w).T + 1, (X, W)),
     "sum of rows": (lambda x, w: lucid.relu(x @ w).sum(1), (TALL, W)),
     "sum of columns": (lambda x, w: lucid.relu(x @ w).sum(0), (TALL, W)),
     "sum of everything": (lambda x, w: lucid.relu(x @ w).sum(), (TALL, W)),
@@ -36,6 +35,7 @@ JOINED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "attention": (lambda x: lucid.softmax(x @ x.mT, -1) @ x, (normal(7, 33, 20),)),
 }
 APART: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "its transpose": (lambda x, w: lucid.relu(x @ w).T + 1, (X, W)),
     "rows in reverse": (lambda x, w: lucid.flip(x @ w, (0,)) * (x @ w), (X, W)),
     "its own transpose": (lambda x: (x @ x) + (x @ x).T, (SQUARE,)),
     "rows at indices": (lambda x, w: (x @ w)[lucid.tensor([3, 0, 3])] * 2, (X, W)),

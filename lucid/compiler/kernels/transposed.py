@@ -1,43 +1,64 @@
-"""Tiles: maps that read transposed arrays, such as `x.T * y`.
+"""Transposed arrays: what reads x.T as it lies takes many times as long, one element at a time.
 
-Adjacent elements of `x.T` along the innermost axis are whole rows of x apart: reading them one by
-one takes several times as long as all the rest. A tile of eight rows of the result is computed at
-a time, in pieces of 64 columns. What it reads of x is transposed in registers, eight by eight, into
-a small array of the kernel's own:
+A map, such as `x.T * y`, is computed in tiles of eight rows, in pieces of 64 columns. What a tile
+reads of x is transposed in registers, eight by eight, into a small array of the kernel's own:
 
     for tile in rows, eight at a time:
         for piece in columns, 64 at a time:
             t[0:8, 0:64] = x[piece, tile].T
             for i in 8:    for j in 64:    z[tile + i, piece + j] = t[i, j] * y[piece + j]
+
+The axis of a reduction along which most elements are adjacent becomes the last: x.T.sum(-1) adds
+the rows of x. What it still reads across its rows, as one of two operands in (x.T * y).sum(-1), is
+copied first, by such a map.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lucid.compiler.kernels.nest import GENERAL, Nest, Structure, reordered, values_of
+from lucid.compiler.kernels.nest import (
+    GENERAL,
+    Buffer,
+    Nest,
+    Store,
+    Structure,
+    Value,
+    reordered,
+    simplify_axes,
+    values_of,
+)
 from lucid.compiler.kernels.scalar_code import BYTES, STORED
+from lucid.compiler.plan.arrays import Array, dense
 
 ROWS, COLUMNS = 8, 64  # of a tile
 MIN_COLUMNS = 16  # of a map that is computed in tiles
 MAX_TILES = 4  # arrays, of up to 4 kB each
+MIN_COPIED = 1 << 10  # elements of an array that a reduction reads from a copy
 
 
 def in_tiles(nest: Nest) -> Nest:
-    """Let a map that reads transposed arrays be computed in tiles, with their rows' axis next."""
+    """Let a map that reads transposed arrays be computed in tiles, with their rows' axis next.
+
+    The axis along which its results are adjacent becomes the last.
+    """
     last = len(nest.sizes) - 1
-    if nest.structure.mode != "map" or last < 1 or nest.sizes[last] < MIN_COLUMNS:
+    if nest.structure.mode != "map" or last < 1:
         return nest
-    if not all([nest.buffers[store.buffer].strides[last] == 1 for store in nest.stores]):
+    results = [nest.buffers[store.buffer].strides for store in nest.stores]
+    along = [axis for axis in range(last + 1) if all([strides[axis] == 1 for strides in results])]
+    if not along or nest.sizes[along[-1]] < MIN_COLUMNS:
         return nest
-    loads = [nest.buffers[v.param] for v in nest.values if v.op == "load"]
+    rows = reordered(nest, [*[a for a in range(last + 1) if a != along[-1]], along[-1]])
+    loads = [rows.buffers[v.param] for v in rows.values if v.op == "load"]
     for axis in range(last):
         order = [*[a for a in range(last) if a != axis], axis, last]
-        found = replace(reordered(nest, order), tiled=True)
-        read = any([b.strides[axis] == 1 and b.strides[last] > 1 for b in loads])
-        if read and nest.sizes[axis] >= ROWS and transposed(found.structure):
+        found = replace(reordered(rows, order), tiled=True)
+        read = any([b.strides[axis] == 1 and abs(b.strides[last]) > 1 for b in loads])
+        if read and rows.sizes[axis] >= ROWS and transposed(found.structure):
             return found
     return nest
 
@@ -56,6 +77,96 @@ def transposed(structure: Structure) -> list[int]:
         for b, (_, classes) in enumerate(structure.buffers)
         if classes[-2:] == (1, GENERAL) and reads.get(b) == {"load"} and b not in stored
     ][:MAX_TILES]
+
+
+def adjacent_axis_last(nest: Nest, arrays: Sequence[Array]) -> Nest:
+    """Make the axis of a reduction along which most elements are adjacent the last.
+
+    The sum of a row may be written over an operand of that row, which is read by then. Sums of
+    columns grow while other rows are read, and need memory of their own.
+    """
+    last = len(nest.sizes) - 1
+    if not any(nest.reduced) or max(nest.structure.stage) > 1 or any(s.at for s in nest.stores):
+        return nest
+    if any(value.op == "scan" for value in nest.values):
+        return nest
+    adjacent = [elements_along(nest, axis) for axis in range(last + 1)]
+    axis = max(range(last + 1), key=lambda a: (adjacent[a], a))
+    if adjacent[axis] <= adjacent[last] or nest.sizes[axis] < MIN_COLUMNS:
+        return nest
+    if not nest.reduced[axis]:
+        grown = {s.buffer for s in nest.stores if nest.values[s.value].op == "reduce"}
+        others = [arrays[b].ref for b in range(len(arrays)) if b not in grown]
+        if any(arrays[b].ref in others for b in grown):
+            return nest
+    return reordered(nest, [*[a for a in range(last + 1) if a != axis], axis])
+
+
+def elements_along(nest: Nest, axis: int) -> int:
+    """The number of elements in buffers whose elements are adjacent along an axis."""
+    return sum([elements(nest, b) for b in nest.buffers if b.strides[axis] == 1])
+
+
+def elements(nest: Nest, buffer: Buffer) -> int:
+    return math.prod([n for n, stride in zip(nest.sizes, buffer.strides) if stride])
+
+
+def copied_buffers(nest: Nest) -> list[int]:
+    """The buffers that rows of a reduction read or write across, and that are better copied."""
+    last = len(nest.sizes) - 1
+    if not any(nest.reduced) or nest.sizes[last] < MIN_COLUMNS:
+        return []
+    stored = [store.buffer for store in nest.stores]
+    loads = {v.param for v in nest.values if v.op == "load"}
+    others = {nest.structure.buffer_of(v) for v in nest.values if v.op != "load"}
+    by_columns = nest.structure.mode == "columns"
+    others |= {store.buffer for store in nest.stores if store.at or by_columns}
+    others |= {b for b in stored if stored.count(b) > 1}
+    return [
+        b
+        for b, buffer in enumerate(nest.buffers)
+        if (b in loads) != (b in stored) and b not in others and is_across(nest, buffer)
+    ]
+
+
+def is_across(nest: Nest, buffer: Buffer) -> bool:
+    """True if many elements are adjacent along another axis than the last, and none is read twice.
+
+    A copy of windows that overlap would be larger than what they are windows of.
+    """
+    *outer, step = buffer.strides
+    count = elements(nest, buffer)
+    if step < 2 or min(buffer.strides) < 0 or buffer.box or count < MIN_COPIED:
+        return False
+    reach = sum([stride * (n - 1) for n, stride in zip(nest.sizes, buffer.strides)]) + 1
+    return reach >= count and any(s == 1 and n >= ROWS for s, n in zip(outer, nest.sizes))
+
+
+def copy_of(nest: Nest, b: int) -> tuple[Nest, tuple[int, ...], Nest]:
+    """Return the nest that copies a buffer, the copy's shape, and `nest` with the copy instead.
+
+    The buffer is the first of the copying nest, and its copy the second; the other way round if it
+    is one that `nest` writes.
+    """
+    buffer = nest.buffers[b]
+    axes = [axis for axis, stride in enumerate(buffer.strides) if stride]
+    shape = tuple([nest.sizes[axis] for axis in axes])
+    strides = [0] * len(nest.sizes)
+    for axis, stride in zip(axes, dense(shape)):
+        strides[axis] = stride
+    given = Buffer(buffer.dtype, tuple([buffer.strides[axis] for axis in axes]))
+    made = Buffer(buffer.dtype, dense(shape))
+    is_result = any(store.buffer == b for store in nest.stores)
+    copy = Nest(
+        shape,
+        (False,) * len(shape),
+        (made, given) if is_result else (given, made),
+        (Value("load", (), buffer.dtype, 0),),
+        (Store(1, 0),),
+    )
+    buffers = list(nest.buffers)
+    buffers[b] = Buffer(buffer.dtype, tuple(strides))
+    return in_tiles(simplify_axes(copy)), shape, replace(nest, buffers=tuple(buffers))
 
 
 class Tiles:
