@@ -28,7 +28,7 @@ def reuse_across_loops(nest: Nest, addresses: Sequence[Any]) -> Nest:
     s = nest.structure
     if s.mode != "rows" or nest.indexed_axes or any(v.op == "scan" for v in nest.values):
         return nest
-    used: set[int] = set()
+    held: dict[int, list[tuple[int, int]]] = {}  # loops that store and last read other values
     tried = 0
     while True:
         costly = [v for v in values_across_loops(nest) if is_costly(nest, v)]
@@ -36,11 +36,14 @@ def reuse_across_loops(nest: Nest, addresses: Sequence[Any]) -> Nest:
             return nest
         v = costly[tried]
         tried += 1
-        for buffer in candidates(nest, v):
+        first, last = nest.structure.stage[v], last_loops(nest)[v]
+        for buffer in candidates(nest, v, last):
+            if any(first < b and a < last for a, b in held.get(buffer, ())):
+                continue
             new = store_and_reload(nest, v, buffer)
-            if buffer not in used and is_safe(new, buffer, nest.structure.stage[v], addresses):
-                nest, tried = new, tried - 1
-                used.add(buffer)
+            if is_safe(new, buffer, first, addresses):
+                nest, tried = new, 0
+                held.setdefault(buffer, []).append((first, last))
                 break
 
 
@@ -71,15 +74,17 @@ def is_costly(nest: Nest, v: int) -> bool:
     return False
 
 
-def candidates(nest: Nest, v: int) -> list[int]:
-    """Buffers that can hold a value at every point: its own, or one that the last loop writes."""
+def candidates(nest: Nest, v: int, last: int) -> list[int]:
+    """Buffers that can hold a value up to a loop: its own, or those that are not written before.
+
+    A loop reads a point before it writes there.
+    """
     s = nest.structure
     whole = [store for store in nest.stores if all(nest.buffers[store.buffer].strides)]
     own = [store.buffer for store in whole if store.value == v]
-    loops = [s.stage[value.args[0]] for value in nest.values if value.op == "reduce"]
-    last = max([*loops, *[s.stage[store.value] for store in nest.stores]])
-    late = [store.buffer for store in whole if s.stage[store.value] == last]
+    early = {store.buffer for store in nest.stores if s.stage[store.value] < last}
     dtype = nest.values[v].dtype
+    late = [store.buffer for store in whole if store.buffer not in early]
     return own or [b for b in late if nest.buffers[b].dtype == dtype]
 
 

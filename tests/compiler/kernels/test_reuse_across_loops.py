@@ -69,6 +69,29 @@ def test_two_results_in_one_place_hold_nothing_else():
     assert reuse_across_loops(before, ["x", "y", "y"]) is before
 
 
+def test_a_result_holds_a_value_until_it_is_written_itself():
+    """Softmax and its derivative: e ** x up to the quotient, and the quotient from there on."""
+    total = Value("reduce", (3,), "f32", "sum")
+    values = (X, EXP, TOTAL, DIVIDED, total, Value("sub", (3, 4), "f32"))
+    values += (Value("mul", (0, 5), "f32"),)
+    after = reuse_across_loops(nest(*values, stores=[(1, 3), (2, 6)], buffers=3), ["x", "y", "x"])
+    reload = Value("load", (), "f32", 1)
+    assert after.values == (
+        X, EXP, reload, Value("reduce", (1,), "f32", "sum"), Value("div", (2, 3), "f32"),
+        reload, Value("reduce", (4,), "f32", "sum"), Value("sub", (5, 6), "f32"),
+        Value("mul", (0, 7), "f32"),
+    )  # fmt: skip
+    assert after.stores == (Store(1, 1), Store(1, 4), Store(2, 8))
+
+
+def test_a_result_that_is_written_before_does_not_hold_a_value():
+    values = (X, EXP, TOTAL, DIVIDED, Value("reduce", (3,), "f32", "sum"))
+    values += (Value("mul", (1, 4), "f32"), DOUBLE._replace(args=(2, 0)))
+    before = nest(*values, stores=[(1, 6), (2, 5)], buffers=3)
+    held = {store.buffer for store in reuse_across_loops(before, ["x", "y", "z"]).stores[:-2]}
+    assert 1 not in held
+
+
 def test_each_result_holds_one_value():
     sine = Value("sin", (0,), "f32")
     both = Value("reduce", (3,), "f32", "sum")
