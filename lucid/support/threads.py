@@ -24,14 +24,14 @@ def on_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     The first items are begun first. After an error or an interrupt no further item is begun, and
     those that were are waited for. A thread other than the main one calls a single item itself.
     """
-    if len(items) == 1 and threading.current_thread() is not threading.main_thread():
+    if len(items) == 1 and threading.get_ident() != threading.main_thread().ident:
         return [function(items[0])]
     results: dict[int, R] = {}
     errors: list[BaseException] = []
     rest = iter(range(len(items)))
     done = _thread.allocate_lock()
 
-    def work() -> None:
+    def work(finished: _thread.LockType) -> None:
         try:
             for i in rest:
                 results[i] = function(items[i])
@@ -41,14 +41,19 @@ def on_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
             traceback.clear_frames(error.__traceback__)  # what they hold is freed by this thread
             errors.append(error)
             list(rest)
+        finally:
+            finished.release()
 
     def start_and_wait() -> None:
         # Not an executor of Python's, whose lock a thread that forks holds while it waits for this.
-        helpers = [threading.Thread(target=work) for _ in range(min(len(items), cores))]
-        for helper in helpers:
-            helper.start()
-        for helper in helpers:
-            helper.join()
+        # Neither `join` nor a Thread that takes `daemon` from its parent: they would add this
+        # thread to `threading.enumerate()`, where Python 3.11 leaves it when it has ended.
+        locks = [_thread.allocate_lock() for _ in range(min(len(items), cores))]
+        for finished in locks:
+            finished.acquire()
+            threading.Thread(target=work, args=(finished,), daemon=False).start()
+        for finished in locks:
+            finished.acquire()
         done.release()
 
     cores = os.cpu_count() or 1
