@@ -116,6 +116,18 @@ def largest_sum(graph: Graph) -> int:
     return int(np.prod([float(n) for n in sizes]))
 
 
+def partial_sums(job: Job) -> float:
+    """How large the partial sums of a Graph that is a sum are, whatever is left of them at the end.
+
+    The result of 100,000 terms of both signs may be 1, and its error is that of numbers near 200.
+    """
+    if [eqn.op.monoid for eqn in job.graph.equations] != ["sum"]:
+        return 0.0
+    terms = np.abs(job.arrays[0].astype(np.complex128))
+    finite = terms[np.isfinite(terms)]
+    return float(np.sqrt(np.mean(finite**2) * largest_sum(job.graph))) if finite.size else 0.0
+
+
 def rounded_to(graph: Graph) -> list[np.dtype | None]:
     """The coarsest dtype that anything inexact on the way to each result was rounded to."""
     found: dict[Any, np.dtype] = {}
@@ -147,7 +159,7 @@ def difference(job: Job, got: Sequence[np.ndarray], want: Sequence[np.ndarray]) 
             continue
         real = np.zeros((), rounded or a.dtype).real.dtype  # a result may have more digits
         finite = np.abs(b)[np.isfinite(b)]
-        size = float(finite.max()) if finite.size else 0.0
+        size = max(float(finite.max()) if finite.size else 0.0, partial_sums(job))
         eps = eps_of(real)
         rtol = verified.RTOL[real.name]
         close = np.isclose(a, b, rtol, rtol * 0.1 + eps * terms**0.5 * size, equal_nan=True)
