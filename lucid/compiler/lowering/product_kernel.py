@@ -74,7 +74,8 @@ class ProductWriter:
         turned_a, turned_b = self.is_turned("a"), self.is_turned("b")
         row_a, step_a = self.strides(turned_a, lda * size)
         step_b, column_b = self.strides(turned_b, ldb * size)
-        packed = code.alloca(f"[{PIECE * width} x {self.element}]")
+        most = max(PIECE, NEAR_ROWS) * self.shape.vectors
+        packed = code.alloca(f"[{most} x {self.vector}]")  # aligned: no load meets two lines
         few = m.icmp("slt", FEW_ROWS)
         is_dense = code.write(f"select i1 {turned_b}, i1 false, i1 {few}")  # and few rows read it
         piece = k.min(PIECE).max(1)
@@ -155,12 +156,10 @@ class ProductWriter:
         kinds = ["ptr"] * 3 + ["i64"] * 7 + [self.element] * 2
         args = [*[x.name for x in block], alpha, beta]
         given = ", ".join([f"{kind} {x}" for kind, x in zip(kinds, args, strict=True)])
-        is_narrow = block.columns.icmp("sle", self.shape.lanes)
-        for condition, vectors in (
-            (self.negated(is_narrow), self.shape.vectors), (is_narrow, 1),
-        ):  # fmt: skip
+        needed = (block.columns + (self.shape.lanes - 1)) // self.shape.lanes
+        for vectors in range(1, self.shape.vectors + 1):
             name = self.block_function(vectors)
-            with code.if_(condition):
+            with code.if_(needed.icmp("eq", vectors)):
                 code.line(f"call void @{name}({given})")
 
     def block_function(self, vectors: int) -> str:
@@ -191,21 +190,35 @@ class ProductWriter:
                     total.set(self.multiply_add(code, x, y, total.get()))
         alpha, beta = self.spread(code, "%alpha"), self.spread(code, "%beta")
         reads = code.write(f"fcmp une {self.element} %beta, 0.0")
-        masks = self.masks(code, columns, vectors)
-        done = code.alloca(f"[{most * vectors} x {self.vector}]")
-        for i, total in enumerate([total for row in sums for total in row]):
-            code.store(self.vector, total.get(), done.at(i * lanes * size), size)
-        with code.loop(0, rows) as r:
-            for v, mask in enumerate(masks):
-                at = c.at(row_c * r).at(v * lanes * size)
-                sum_ = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
-                result = Variable(code, self.vector)
-                result.set(code.write(f"fmul {self.vector} {sum_}, {alpha}"))
-                with code.if_(reads):  # else what stands there may be no number
-                    before = self.masked_load(code, at, mask)
-                    result.set(self.multiply_add(code, before, beta, result.get()))
-                self.masked_store(code, result.get(), at, mask)
+        is_whole = self.is_whole(code, rows, columns, vectors, reads)
+        with code.if_(is_whole):
+            for r, row in enumerate(sums):
+                for v, total in enumerate(row):
+                    result = code.write(f"fmul {self.vector} {total.get()}, {alpha}")
+                    code.store(self.vector, result, c.at(row_c * r).at(v * lanes * size), size)
+        with code.if_(code.write(f"xor i1 {is_whole}, true")):
+            masks = self.masks(code, columns, vectors)
+            done = code.alloca(f"[{most * vectors} x {self.vector}]")
+            for i, total in enumerate([total for row in sums for total in row]):
+                code.store(self.vector, total.get(), done.at(i * lanes * size), size)
+            with code.loop(0, rows) as r:
+                for v, mask in enumerate(masks):
+                    at = c.at(row_c * r).at(v * lanes * size)
+                    sum_ = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
+                    result = Variable(code, self.vector)
+                    result.set(code.write(f"fmul {self.vector} {sum_}, {alpha}"))
+                    with code.if_(reads):  # else what stands there may be no number
+                        before = self.masked_load(code, at, mask)
+                        result.set(self.multiply_add(code, before, beta, result.get()))
+                    self.masked_store(code, result.get(), at, mask)
         return name
+
+    def is_whole(self, code: LLVMBuilder, rows: Int, columns: Int, vectors: int, reads: str) -> str:
+        """Return the i1 of whether all sums of a block are results as they are."""
+        has_rows = rows.icmp("eq", self.shape.rows)
+        has_columns = columns.icmp("eq", vectors * self.shape.lanes)
+        is_full = code.write(f"and i1 {has_rows}, {has_columns}")
+        return code.write(f"and i1 {is_full}, {code.write(f'xor i1 {reads}, true')}")
 
     def masks(self, code: LLVMBuilder, columns: Int, vectors: int) -> list[str]:
         """Return which lanes of each vector are among the columns."""
