@@ -199,18 +199,19 @@ class ProductWriter:
         with code.if_(code.write(f"xor i1 {is_whole}, true")):
             masks = self.masks(code, columns, vectors)
             done = code.alloca(f"[{most * vectors} x {self.vector}]")
-            for i, total in enumerate([total for row in sums for total in row]):
-                code.store(self.vector, total.get(), done.at(i * lanes * size), size)
-            with code.loop(0, rows) as r:
+            for n, number in enumerate([number for row in sums for number in row]):
+                code.store(self.vector, number.get(), done.at(n * lanes * size), size)
+            with code.loop(0, rows) as i:
                 for v, mask in enumerate(masks):
-                    at = c.at(row_c * r).at(v * lanes * size)
-                    sum_ = code.load(self.vector, done.at((r * vectors + v) * (lanes * size)), size)
-                    result = Variable(code, self.vector)
-                    result.set(code.write(f"fmul {self.vector} {sum_}, {alpha}"))
+                    at = c.at(row_c * i).at(v * lanes * size)
+                    place = done.at((i * vectors + v) * (lanes * size))
+                    plain = code.load(self.vector, place, size)
+                    scaled = Variable(code, self.vector)
+                    scaled.set(code.write(f"fmul {self.vector} {plain}, {alpha}"))
                     with code.if_(reads):  # else what stands there may be no number
                         before = self.masked_load(code, at, mask)
-                        result.set(self.multiply_add(code, before, beta, result.get()))
-                    self.masked_store(code, result.get(), at, mask)
+                        scaled.set(self.multiply_add(code, before, beta, scaled.get()))
+                    self.masked_store(code, scaled.get(), at, mask)
         return name
 
     def is_whole(self, code: LLVMBuilder, rows: Int, columns: Int, vectors: int, reads: str) -> str:
