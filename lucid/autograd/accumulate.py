@@ -9,6 +9,7 @@ import numpy as np
 
 from lucid.autograd.modes import Grad
 from lucid.autograd.watch import has_hooks, run_accumulated_hooks, run_hooks, run_prehooks
+from lucid.tape import node as tape
 from lucid.tape.modes import local
 from lucid.tape.node import (
     GRAD,
@@ -17,9 +18,10 @@ from lucid.tape.node import (
     active_recorders,
     is_recording,
     node_type,
-    untracked_tensors,
     wrap,
 )
+
+_new = object.__new__
 
 
 def store_gradients(
@@ -50,8 +52,7 @@ def store_gradients(
 
 def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
     """`store_gradients` for leaves without a gradient that nothing watches; False for others."""
-    several = len(starts) > 1
-    if active_recorders or (several and len(set(map(id, arrays))) != len(starts)):
+    if active_recorders or (len(starts) > 1 and len(set(map(id, arrays))) != len(starts)):
         return False
     for node, array in zip(starts, arrays):
         cell = node.cell
@@ -60,7 +61,11 @@ def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
         if cell.state is not None or array.base is not None or not array.flags.writeable:
             return False
     GradCell.passes += 1
-    for node, g in zip(starts, untracked_tensors(arrays)):
+    cls = tape.tensor_class
+    for node, array in zip(starts, arrays):
+        g = _new(cls)
+        g.raw = array
+        g.node = g.storage = g.origin = None
         node.cell.grad = g
     return True
 

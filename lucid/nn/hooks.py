@@ -14,18 +14,17 @@ STATE_KINDS = ("state_before", "state_after", "load_before", "load_after")
 
 
 class Hooks:
-    """The hooks of one Module by kind, in call order."""
+    """The hooks of one Module by kind, in call order.
+
+    before, after, backward_before, backward_after    those of KINDS, which every call looks at
+    """
 
     def __init__(self) -> None:
         self.by_kind: dict[str, dict[int, Any]] = {kind: {} for kind in (*KINDS, *STATE_KINDS)}
+        self.before, self.after, self.backward_before, self.backward_after = [
+            self.by_kind[kind] for kind in KINDS
+        ]
         self.always: set[int] = set()
-
-    @property
-    def any(self) -> bool:
-        """True if there is a forward or backward hook."""
-        kinds = self.by_kind
-        forward = kinds["before"] or kinds["after"]
-        return bool(forward or kinds["backward_before"] or kinds["backward_after"])
 
     def add(
         self,
@@ -55,7 +54,8 @@ class Hooks:
 
     def __deepcopy__(self, memo: Any) -> Hooks:
         made = Hooks()
-        made.by_kind = {kind: dict(hooks) for kind, hooks in self.by_kind.items()}
+        for kind, hooks in self.by_kind.items():
+            made.by_kind[kind].update(hooks)
         made.always = set(self.always)
         return made
 

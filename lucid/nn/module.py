@@ -73,9 +73,10 @@ class Module(State, HookMethods, ClearConstructor):
             inner = outer.inside(self)
         set_modes(inner)
         try:
-            if self._hooks.any:
+            found = self._hooks
+            if found.before or found.after or found.backward_before or found.backward_after:
                 return hooks.call_with_hooks(self, args, kwargs)
-            return self.forward(*args, **kwargs)
+            return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
         finally:
             if current() is inner:
                 set_modes(outer)

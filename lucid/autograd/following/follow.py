@@ -231,13 +231,13 @@ class Follower(SideOperations):
         The first that fills a slot is a leaf, or a captured value: perhaps one of this step itself.
         """
         node, raw = x.node, x.raw
-        if x.storage is not None and (node is not None or not is_pending(raw)):
+        waits = raw.__class__ is Pending and raw.array is None
+        if x.storage is not None and (node is not None or not waits):
             node = synchronize_node(x)
         bound = self.slots[slot]
         if bound is not None:
             return node if bound is node else None
         expected = self.expected_leaves.get(slot)
-        waits = is_pending(raw)
         if expected is None or raw is None or (waits and not self.can_fill(raw)):
             return None
         flags, dtype, shape, saved = expected
@@ -251,13 +251,15 @@ class Follower(SideOperations):
             return None  # every result retains its gradient
         if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
-        if not waits and (exported or raw.__class__ is not np.ndarray or raw.base is not None):
-            raw = None  # it must have no name
-            raw = self.captured(x)
-            if raw is None:
-                return None
-        elif not waits:  # nothing was ever handed out
-            self.owners.add(id(raw))
+        if not waits:
+            owner = raw if raw.__class__ is Pending or raw.base is None else raw.base
+            if exported or owner.__class__ is not np.ndarray or owner.base is not None:
+                raw = owner = None  # they must have no names
+                raw = self.captured(x)
+                if raw is None:
+                    return None
+            else:  # nothing was ever handed out
+                self.owners.add(id(owner))
         if saved:
             node.saved = x.raw
         self.slots[slot] = node

@@ -23,7 +23,7 @@ from lucid.tape.node import (
     wrap,
 )
 from lucid.tape.recording.pending import Pending, PendingRun, is_pending
-from lucid.tape.views import exported, is_visible, link_view, owner_of, storage_of, synchronize_node
+from lucid.tape.views import is_visible, link_view, owner_of, storage_of, synchronize_node
 from lucid.tape.writes import mark_written
 
 MAX_COPIED = 1 << 18  # elements of an operand whose memory NumPy sees
@@ -252,11 +252,6 @@ class SideOperations(PendingRun):
         """
         if x.raw.__class__ is Pending:
             x.raw = x.value
-        if not exported:  # nothing was ever handed out
-            owner = x.raw if x.raw.base is None else x.raw.base
-            if owner.__class__ is np.ndarray and owner.base is None:
-                self.owners.add(id(owner))
-                return x.raw
         if is_visible(x):
             return None if x.value.size > MAX_COPIED else x.value.copy()
         self.owners.add(id(owner_of(x.raw)))

@@ -5,8 +5,9 @@ The equations that lead to a hot `backward()` become a StepSequence, if every on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
+from operator import itemgetter
 from sys import _getframe
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ class Step:
     depth       how far up the stack the user's line was, as `Follower.hand_out` sees it
     is_reused   whether the next step can return the same tensor, see `step_tape`
     reads_outside    whether it reads leaves, or results that are made anew for every step
+    inputs_in   the function of the Nodes by slot that returns those of its operands
     form        how its operands are given, if nothing is checked and it is one of the common forms
     first, second    the slots of the tensors among them
     literal, number    the Python number among them, as a literal and as it is
@@ -63,8 +65,8 @@ class Step:
 
     __slots__ = (
         "call", "check", "checks", "depth", "dtype", "expects", "first", "form", "index",
-        "is_reused", "is_view", "literal", "literals", "number", "op", "place", "reads_outside",
-        "refs", "saved", "saves_x", "second", "several", "shape", "slot", "types",
+        "inputs_in", "is_reused", "is_view", "literal", "literals", "number", "op", "place",
+        "reads_outside", "refs", "saved", "saves_x", "second", "several", "shape", "slot", "types",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], inputs: Sequence[Any], types: Sequence[Any]) -> None:
@@ -76,6 +78,7 @@ class Step:
         self.types = found if isinstance(found, tuple) else (found,)
         self.dtype, self.shape = self.types[self.index].dtype, self.types[self.index].shape
         self.expects = [r if r.__class__ is int else x for x, r in zip(self.literals, self.refs)]
+        self.inputs_in = inputs_of(self.expects)
         self.saves_x = bool(self.op.saves_x or self.several)
         checks = self.op.is_region and graph_checks(self.op)
         self.check = IndexCheck(self.op.graph) if checks else None
@@ -106,6 +109,13 @@ class Step:
             if literal.__class__ is not int and is_plain(literal):  # an int is the slot of a value
                 self.form, self.first = SCALAR if tensors[0] else REFLECTED, slots[0]
                 self.literal, self.number = literal, literal.value
+
+
+def inputs_of(expects: Sequence[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return the function that takes operands from the Nodes by slot; literals stay as they are."""
+    if len(expects) > 1 and all([x.__class__ is int for x in expects]):
+        return itemgetter(*expects)  # a third of the time of the other
+    return lambda slots: tuple([slots[x] if x.__class__ is int else x for x in expects])
 
 
 def is_plain(literal: Any) -> bool:

@@ -52,7 +52,7 @@ class StepTape:
             self.renew(k)
         for step in steps:
             if step.is_reused and not step.reads_outside:
-                self.slots[step.slot].inputs = self.inputs_of(step)
+                self.slots[step.slot].inputs = step.inputs_in(self.slots)
                 for ref in step.refs:
                     if ref.__class__ is int:
                         self.readers.setdefault(ref, []).append(step)
@@ -76,9 +76,6 @@ class StepTape:
         out.raw, out.node = value, node
         out.storage = out.origin = None
         self.tensors[k], self.values[k], self.nodes[k] = out, value, node
-
-    def inputs_of(self, step: Step) -> tuple[Any, ...]:
-        return tuple([self.slots[x] if x.__class__ is int else x for x in step.expects])
 
     def is_attached(self) -> bool:
         """True if something may be attached to a Node of the step: hooks, metadata, a gradient."""
@@ -116,9 +113,9 @@ class StepTape:
         for k in renewed:
             step = steps[self.numbers[k]]
             if not step.reads_outside:
-                self.nodes[k].inputs = self.inputs_of(step)
+                self.nodes[k].inputs = step.inputs_in(slots)
             for reader in self.readers.get(step.slot, ()):
-                slots[reader.slot].inputs = self.inputs_of(reader)
+                slots[reader.slot].inputs = reader.inputs_in(slots)
         return values
 
     def taken(self) -> list[int]:

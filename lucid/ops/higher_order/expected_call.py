@@ -69,23 +69,29 @@ class ExpectedCall:
                     return False
         return True
 
-    def follow(self, follower: Any, args: tuple[Any, ...], in_range: Any) -> Any:
+    def follow(
+        self, follower: Any, args: tuple[Any, ...], named: dict[str, Any], in_range: Any
+    ) -> Any:
         """Return the pending results for these arguments, None if another call is meant."""
         modes = current()
-        if not modes.fast_record or not modes.no_observers:
+        if not modes.fast_record or not modes.no_observers or not self.is_meant(args, named):
             return None
-        for i, _ in self.operands:
-            if not isinstance(args[i], Traced):
-                return None
         first = self.steps[0]
-        has_checks = first.checks or in_range is not None  # there is one step
-        xs = self.operands_of(first, args) if has_checks else ()
-        if in_range is not None and not in_range(*xs):
-            return None
+        xs: tuple[Any, ...] = ()
+        if first.checks or in_range is not None:  # there is one step
+            if not all([isinstance(args[i], Traced) for i, _ in self.operands]):
+                return None
+            xs = self.operands_of(first, args)
+            if in_range is not None and not in_range(*xs):
+                return None
         slots = follower.slots
         for i, slot in self.operands:
             x = args[i]
-            node = x.node
+            try:
+                node = x.node
+            except AttributeError:  # it is no tensor
+                follower.unbind()
+                return None
             if node is not None and node is slots[slot]:
                 if (storage := x.storage) is None:
                     continue
@@ -125,8 +131,9 @@ class ExpectedCall:
         for step in steps:
             node = slots[step.slot]
             if step.reads_outside:
-                node.inputs = tuple([slots[r] if r.__class__ is int else r for r in step.expects])
-            node.serial, node.source = next_serial(), source
+                node.inputs = step.inputs_in(slots)
+            node.serial = next_serial()
+            node.source = source
         follower.at += len(steps)
         if self.results.__class__ is int:
             return outs[at + self.results]
@@ -141,9 +148,9 @@ def follow_call(
     in_range    what tells whether indices among the arguments are in range, see `expect_calls`
     """
     expected = follower.steps[follower.at].call
-    if expected is None or expected.function is not function or not expected.is_meant(args, named):
+    if expected is None or expected.function is not function:
         return None
-    return expected.follow(follower, args, in_range)
+    return expected.follow(follower, args, named, in_range)
 
 
 def learn_call(
