@@ -77,8 +77,8 @@ class Line:
 class Template:
     """A pattern that matches tapes with the structure of `cut`.
 
-    steps    for each equation, newest first: slot, op, inputs as (position, slot), Literals,
-             lifted literals as (position, slot, dtype)
+    steps    for each equation, newest first: slot, op, number of inputs, those that are Nodes as
+             (position, slot), and what `numbers_match` compares, None if there is nothing
     leaves   (slot, flags, dtype, shape) of inputs and captured values
     lifted   (row, position) of literals whose values are operands: they differ from step to step
     misses   how often in a row it did not match
@@ -101,7 +101,8 @@ class Template:
             literals = tuple([(i, x) for i, x, r in numbers if r.__class__ is not int])
             lifted = tuple([(i, r, x.dtype) for i, x, r in numbers if r.__class__ is int])
             self.lifted.update([(number, i) for i, _, _ in lifted])
-            self.steps.append((slot, op, len(inputs), tuple(edges), literals, lifted))
+            compared = (number, literals, lifted) if numbers else None
+            self.steps.append((slot, op, len(inputs), tuple(edges), compared))
         made = {row[2] for row in cut.rows}
         self.leaves = []
         for slot, node in enumerate(cut.slots):
@@ -116,12 +117,11 @@ class Template:
 
         Where nothing but numbers differ, `changed` gets their places, as (row, position).
         """
-        row, moved = len(self.steps), []
+        moved: list[tuple[int, int]] = []
         slots: list[Any] = [None] * len(self.cut.slots)
         for slot, end in zip(self.cut.outputs, ends):
             slots[slot] = end  # type: ignore[index]
-        for slot, op, count, edges, literals, lifted in self.steps:
-            row -= 1
+        for slot, op, count, edges, compared in self.steps:
             node = slots[slot]
             if node.__class__ is not Node or node.op is not op:
                 return None
@@ -134,18 +134,8 @@ class Template:
                     slots[other] = inputs[position]
                 elif bound is not inputs[position]:
                     return None
-            if literals or lifted:
-                for position, literal in literals:
-                    x = inputs[position]
-                    if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
-                        if not can_lift(op, x, literal):
-                            return None
-                        moved.append((row, position))
-                for position, other, dtype in lifted:
-                    x = inputs[position]
-                    if x.__class__ is not Literal or x.dtype != dtype:
-                        return None
-                    slots[other] = literal_node(x)
+            if compared is not None and not numbers_match(op, inputs, slots, moved, *compared):
+                return None
         if starts is not None and not self.starts_match(slots, starts):
             return None
         for slot, flags, dtype, shape in self.leaves:
@@ -181,6 +171,35 @@ class Template:
             if node.__class__ is Node and node.op is not None and node.serial >= floor:
                 return False
         return True
+
+
+def numbers_match(
+    op: Any,
+    inputs: tuple[Any, ...],
+    slots: list[Any],
+    moved: list[tuple[int, int]],
+    row: int,
+    literals: tuple[Any, ...],
+    lifted: tuple[Any, ...],
+) -> bool:
+    """True if the numbers of an equation are those of a template, or may be operands instead.
+
+    literals    (position, Literal) of numbers that are the same
+    lifted      (position, slot, dtype) of those that are operands, whose Nodes go to `slots`
+    moved       gets the places of others that differ, as (row, position)
+    """
+    for position, literal in literals:
+        x = inputs[position]
+        if x is not literal and (x.__class__ is not Literal or x.key != literal.key):
+            if not can_lift(op, x, literal):
+                return False
+            moved.append((row, position))
+    for position, other, dtype in lifted:
+        x = inputs[position]
+        if x.__class__ is not Literal or x.dtype != dtype:
+            return False
+        slots[other] = literal_node(x)
+    return True
 
 
 def find_cut(ends: list[Node], starts: list[Node] | None = None) -> Cut:

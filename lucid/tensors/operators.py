@@ -40,7 +40,7 @@ def _binary(op: Elementwise, general: Method, integers: str = "iu") -> Method:
             if a is not None and b is not None and a.dtype is b.dtype and a.dtype.kind in accepts:
                 return bind_pair(op, self, other)
         elif cls is float or cls is int:
-            if followers and (follower := followers.get(get_ident())) is not None:
+            if followers and self.node is not None and (follower := followers.get(get_ident())):
                 found = follower.quick(op, SCALAR, self, other)
                 if found is not None:
                     return found
@@ -64,7 +64,7 @@ def _reflected(op: Elementwise, general: Method, integers: str = "iu") -> Method
     def method(self: Any, other: Any) -> Any:
         cls = other.__class__
         if cls is float or cls is int:
-            if followers and (follower := followers.get(get_ident())) is not None:
+            if followers and self.node is not None and (follower := followers.get(get_ident())):
                 found = follower.quick(op, REFLECTED, self, other)
                 if found is not None:
                     return found

@@ -251,7 +251,9 @@ class Follower(SideOperations):
             return None  # every result retains its gradient
         if node in self.leaves:
             return None  # one value in two slots: its gradient would be split
-        if not waits:
+        if waits:
+            self.fills[slot] = raw
+        else:
             owner = raw if raw.__class__ is Pending or raw.base is None else raw.base
             if exported or owner.__class__ is not np.ndarray or owner.base is not None:
                 raw = owner = None  # they must have no names
@@ -274,6 +276,7 @@ class Follower(SideOperations):
             node = self.slots[slot]
             self.slots[slot] = None
             del self.arrays[slot], self.leaves[node]
+            self.fills.pop(slot, None)
         self.bound.clear()
 
     def results(self, step: Step, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -307,7 +310,7 @@ class Follower(SideOperations):
         self.make_nodes()
         self.known.update([(value.node, value) for value in [*self.tape.values, *self.made]])
         self.known.update([(node, self.arrays[slot]) for node, slot in self.leaves.items()])
-        for value in self.fills().values():  # nothing leads to a leaf
+        for value in self.fills.values():  # nothing leads to a leaf
             evaluate([value.node], self.known, [value])
         return self.known
 
@@ -363,9 +366,11 @@ class Follower(SideOperations):
         for node in self.others:
             if not node.flags:
                 node.op, node.inputs, node.outs = None, (), None
-        for node, slot in self.leaves.items():
-            if self.arrays[slot].__class__ is Pending:
-                node.saved = self.arrays[slot].array
+        if self.fills:
+            for node, slot in self.leaves.items():
+                if slot in self.fills:
+                    node.saved = self.fills[slot].array
+            self.fills = {}
         for value in self.made:
             value.node = value.run = None
         self.at = 0

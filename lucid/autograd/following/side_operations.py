@@ -34,6 +34,7 @@ class SideOperations(PendingRun):
     """Pending values of a step, and of operations on them that are not in its sequence.
 
     arrays    arrays of inputs and captured values by slot
+    fills     those of `arrays` that are values of the step itself, detached
     owners    ids of the memory of these arrays, and of those that side operations read
     leaves    Node of an input or captured value -> its slot
     others    Nodes that have no slot; those without flags are constants for the tape
@@ -47,6 +48,7 @@ class SideOperations(PendingRun):
     def __init__(self) -> None:
         super().__init__(defers=False)
         self.arrays: dict[int, Any] = {}
+        self.fills: dict[int, Pending] = {}
         self.owners: set[int] = set()
         self.leaves: dict[Any, int] = {}
         self.others: list[Node] = []
@@ -185,10 +187,6 @@ class SideOperations(PendingRun):
     def can_fill(self, value: Pending) -> bool:
         """True for a value of the step that is detached, and that it may read as a leaf."""
         return value.run is self and value.dtype.kind == "f"
-
-    def fills(self) -> dict[int, Pending]:
-        """Return the slots of leaves that are values of the step itself, detached."""
-        return {slot: x for slot, x in self.arrays.items() if x.__class__ is Pending}
 
     def refs(self, xs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return what a side operation reads, None if a value cannot be kept; then none is."""

@@ -93,10 +93,11 @@ class StepRun(PendingRun):
         self.sequence = follower.sequence
         self.thread = get_ident()
         self.values = [x.raw for x in live if x.origin is None]
-        self.fills = tuple([(slot, x.place) for slot, x in follower.fills().items()])
+        self.fills = tuple([(slot, x.place) for slot, x in follower.fills.items()])
         self.program = self.sequence.program(kept, follower.sides, follower.given, self.fills)
-        arrays = [follower.arrays[slot] for slot in self.sequence.inputs]
-        self.inputs = [x for x in arrays if x.__class__ is not Pending]
+        self.inputs = [follower.arrays[slot] for slot in self.sequence.inputs]
+        if self.fills:
+            self.inputs = [x for x in self.inputs if x.__class__ is not Pending]
         self.inputs += follower.given
         self.inputs += [seed] * len(self.sequence.prepared.derivative.seeds)
         if self.program is not None:

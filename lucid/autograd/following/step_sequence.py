@@ -203,7 +203,7 @@ class StepSequence:
         """Return the program that gives these values and the derivatives, or None.
 
         given    arrays from outside that side operations read
-        fills    the leaves that it computes itself, see `Follower.fills`
+        fills    the leaves that it computes itself, see `SideOperations.fills`
         """
         key: Any = kept
         if sides:
