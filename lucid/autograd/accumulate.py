@@ -16,6 +16,7 @@ from lucid.tape.node import (
     GradCell,
     Node,
     active_recorders,
+    counters,
     is_recording,
     node_type,
     wrap,
@@ -33,7 +34,7 @@ def store_gradients(
     given    ids of arrays that no leaf may store without a copy
     """
     fast = not create_graph and not is_recording()
-    GradCell.passes += 1
+    counters.backward_passes += 1
     watched = []
     for node, g in zip(starts, grads):
         if fast and g is not None and can_store(node.cell, g, given):
@@ -60,7 +61,7 @@ def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
             return False
         if cell.state is not None or array.base is not None or not array.flags.writeable:
             return False
-    GradCell.passes += 1
+    counters.backward_passes += 1
     cls = tape.tensor_class
     for node, array in zip(starts, arrays):
         g = _new(cls)

@@ -41,6 +41,7 @@ from lucid.tape.node import (
     TRACE,
     GradCell,
     Node,
+    counters,
     followers,
     is_recording,
     wrap,
@@ -209,7 +210,7 @@ def backward_followed(root: Any) -> bool:
     starts = leaf_nodes(cut)
     cells = [node.cell for node in starts]
     if can_wait(run, cells):
-        GradCell.passes += 1
+        counters.backward_passes += 1
         run.wait(cells)  # type: ignore[arg-type]
         return True
     arrays = run.run()

@@ -23,7 +23,7 @@ from lucid.nn.module import Module
 from lucid.ops.core.promote import as_tensor
 from lucid.ops.shape.joining import cat
 from lucid.public.declare import public
-from lucid.tape.node import GradCell, Traced
+from lucid.tape.node import Traced, counters
 from lucid.tensors.tensor import Tensor
 
 BUCKET_MB = 4.0
@@ -135,9 +135,9 @@ class DataParallel(Module):
 
     def _on_gradient(self, _: Any) -> None:
         """Average all gradients, once in each backward pass."""
-        if not self.require_sync or self._shared.reduced_in == GradCell.passes:
+        if not self.require_sync or self._shared.reduced_in == counters.backward_passes:
             return
-        self._shared.reduced_in = GradCell.passes
+        self._shared.reduced_in = counters.backward_passes
         parameters = [p for p in self.module.parameters() if p.grad is not None]
         means = weighted_means(
             [p.grad for p in parameters], self._shared.count, self.bucket_cap_mb, self.group

@@ -117,6 +117,25 @@ class Packed:
         return self.hooks.unpack_array(self)
 
 
+class Counters:
+    """How often something has happened, for those who compare.
+
+    A number that changes in a class makes Python forget how to find the attributes of its
+    instances quickly.
+
+    backward_passes    how many times `backward` has run
+    cells, states      how many GradCells and NodeStates were made
+    """
+
+    __slots__ = ("backward_passes", "cells", "states")
+
+    def __init__(self) -> None:
+        self.backward_passes = self.cells = self.states = 0
+
+
+counters = Counters()
+
+
 class NodeState:
     """What users attach to an operation on the tape, shared by all of its results.
 
@@ -127,10 +146,9 @@ class NodeState:
 
     __slots__ = ("hooks", "metadata", "prehooks")
     any_hooks = False  # whether an operation has ever had hooks
-    made = 0  # changes whenever one is made
 
     def __init__(self) -> None:
-        NodeState.made += 1
+        counters.states += 1
         self.metadata: dict[Any, Any] = {}
         self.prehooks: dict[int, Any] = {}
         self.hooks: dict[int, Any] = {}
@@ -240,11 +258,9 @@ class GradCell:
         "grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain", "state",
     )  # fmt: skip
     any_keep = False  # whether there has been a cell with `keep`
-    passes = 0  # how many times `backward` has run
-    made = 0  # changes whenever one is made
 
     def __init__(self) -> None:
-        GradCell.made += 1
+        counters.cells += 1
         self.grad: Any = None
         self.hooks: dict[int, Any] = {}
         self.post_accumulate_hooks: dict[int, Any] = {}

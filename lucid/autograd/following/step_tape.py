@@ -16,7 +16,7 @@ from weakref import getweakrefcount
 
 from lucid.autograd.following.step_sequence import Step, StepSequence
 from lucid.tape import node as tape
-from lucid.tape.node import FREED, GRAD, LOCAL_REFERENCES, GradCell, Node, NodeState
+from lucid.tape.node import FREED, GRAD, LOCAL_REFERENCES, Node, counters
 from lucid.tape.recording.pending import Pending, PendingRun
 
 NO_SOURCE: tuple[Any, int, Any] = (None, -1, None)
@@ -140,7 +140,7 @@ class StepTape:
 
 def count_attached() -> tuple[int, int]:
     """Return a pair of numbers that changes if anything is attached to a Node."""
-    return (GradCell.made, NodeState.made)
+    return (counters.cells, counters.states)
 
 
 def free_node(node: Node, leaves: tuple[Any, ...], type: Any) -> None:
