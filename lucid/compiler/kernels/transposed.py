@@ -37,7 +37,7 @@ from lucid.compiler.plan.arrays import Array, dense
 ROWS, COLUMNS = 8, 64  # of a tile
 MIN_COLUMNS = 16  # of a map that is computed in tiles
 MAX_TILES = 4  # arrays, of up to 4 kB each
-MIN_COPIED = 1 << 10  # elements of an array that a reduction reads from a copy
+MIN_COPIED = 1 << 10  # points of a reduction that reads across its rows and is given a copy
 
 
 def in_tiles(nest: Nest) -> Nest:
@@ -136,7 +136,7 @@ def is_across(nest: Nest, buffer: Buffer) -> bool:
     """
     *outer, step = buffer.strides
     count = elements(nest, buffer)
-    if step < 2 or min(buffer.strides) < 0 or buffer.box or count < MIN_COPIED:
+    if step < 2 or min(buffer.strides) < 0 or buffer.box or nest.size < MIN_COPIED:
         return False
     reach = sum([stride * (n - 1) for n, stride in zip(nest.sizes, buffer.strides)]) + 1
     return reach >= count and any(s == 1 and n >= ROWS for s, n in zip(outer, nest.sizes))

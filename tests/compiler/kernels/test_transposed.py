@@ -213,6 +213,19 @@ def test_a_sum_of_rows_and_an_operand_that_is_not_read_again(threads):
         np.testing.assert_allclose(found, x.T.sum(-1) + y.sum(1), rtol=1e-12, atol=1e-12)
 
 
+def test_few_elements_that_many_rows_read_are_copied():
+    """The distances of points to 16 centers with 8 coordinates each, which lie center by center."""
+    f = lucid.jit(lambda x, y: ((x[:, None] - y) ** 2).sum(2))
+    rng = np.random.default_rng(0)
+    for points, copies in ((4, 0), (100, 1)):
+        y = rng.normal(size=(16, 8))
+        for _ in range(3):
+            x = rng.normal(size=(points, 8))
+            found = f(lucid.tensor(x), lucid.tensor(y))
+            assert len(f.kernels(lucid.tensor(x), lucid.tensor(y))) == 1 + copies
+            np.testing.assert_allclose(found, ((x[:, None] - y) ** 2).sum(2), rtol=1e-12)
+
+
 def test_windows_that_overlap_are_not_copied():
     x = np.random.default_rng(0).normal(size=600)
     f = lucid.jit(lambda x: lucid.softmax(lucid.as_strided(x, (300, 100), (1, 3)), 1))
