@@ -22,7 +22,7 @@ from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
 from lucid.compiler.kernels.transposed import Tiles
 
-VERSION = 9
+VERSION = 10
 
 
 class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):

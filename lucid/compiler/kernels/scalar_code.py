@@ -46,6 +46,7 @@ BOOL_BINARY = {
 }
 SELECTIONS = ("where", "clamp", "relu", "maximum", "minimum", "sign", "scale", "copysign")
 TESTS = ("isnan", "isinf", "isfinite")
+CHAIN = 3  # operations `scale`, one of the other, after which their product is a chain of its own
 
 
 def supported(op: str, dtype: str, operand: str) -> bool:
@@ -117,6 +118,7 @@ class ScalarWriter:
         self.write = write
         self.declare = declare
         self.use = use
+        self.scaled: dict[str, tuple[int, str, str]] = {}  # a result of scale: its chain
 
     def operation(self, op: str, dtype: str, operand: str, args: list[str]) -> str:
         """The result of `op`; `operand` is the dtype of the last argument."""
@@ -181,9 +183,7 @@ class ScalarWriter:
             low = self.extremum("maximum", dtype, args[0], args[1])
             return self.extremum("minimum", dtype, low, args[2])
         if op == "scale":
-            product = self.write(f"fmul {t} {args[0]}, {args[1]}")
-            none = self.write(f"fcmp oeq {t} {args[0]}, {zero}")
-            return self.write(f"select i1 {none}, {t} {zero}, {t} {product}")
+            return self.scale(t, zero, *args)
         if op == "copysign":
             return self.intrinsic(f"llvm.copysign.{suffix}", t, *args)
         if op == "sign":
@@ -195,6 +195,23 @@ class ScalarWriter:
         if op == "fmod":
             return self.write(f"frem {t} {args[0]}, {args[1]}")
         return self.call(op, dtype, args)
+
+    def scale(self, t: str, zero: str, x: str, y: str) -> str:
+        """x * y, and zero where x is zero.
+
+        Where x is the result of several others, scale(scale(scale(a, b), c), d), it is zero if it
+        was so at any step, or if their product is, with all zeros ignored. So each step of a long
+        chain waits for a multiplication alone, not for a comparison and a choice as well.
+        """
+        links, product, none = self.scaled.get(x, (0, x, ""))
+        if links < CHAIN:
+            product, none = x, ""
+        zeros = self.write(f"fcmp oeq {t} {product}, {zero}")
+        none = self.write(f"or i1 {none}, {zeros}") if none else zeros
+        product = self.write(f"fmul {t} {product}, {y}")
+        out = self.write(f"select i1 {none}, {t} {zero}, {t} {product}")
+        self.scaled[out] = (links + 1, product, none)
+        return out
 
     def call(self, op: str, dtype: str, args: list[str]) -> str:
         """A call of a function of `scalars`."""
