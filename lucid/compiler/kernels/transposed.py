@@ -60,7 +60,8 @@ def in_tiles(nest: Nest) -> Nest:
         read = any([b.strides[axis] == 1 and abs(b.strides[last]) > 1 for b in loads])
         if read and rows.sizes[axis] >= ROWS and transposed(found.structure):
             return found
-    return nest
+    reads = [nest.buffers[b] for b in set(map(Structure.buffer_of, nest.values)) - {-1}]
+    return nest if any([b.strides[last] == 1 for b in reads]) else rows
 
 
 def transposed(structure: Structure) -> list[int]:
@@ -103,8 +104,14 @@ def adjacent_axis_last(nest: Nest, arrays: Sequence[Array]) -> Nest:
 
 
 def elements_along(nest: Nest, axis: int) -> int:
-    """The number of elements in buffers whose elements are adjacent along an axis."""
-    return sum([elements(nest, b) for b in nest.buffers if b.strides[axis] == 1])
+    """The number of elements in buffers whose elements are nearest to each other along an axis."""
+    return sum([elements(nest, b) for b in nest.buffers if b.strides[axis] in nearest(b)])
+
+
+def nearest(buffer: Buffer) -> tuple[int, ...]:
+    """The strides of the least distance, but 0."""
+    distance = min([abs(stride) for stride in buffer.strides if stride], default=1)
+    return distance, -distance
 
 
 def elements(nest: Nest, buffer: Buffer) -> int:
