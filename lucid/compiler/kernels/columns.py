@@ -21,6 +21,7 @@ class Columns:
     outer: Any
     chunk_outputs: Any
     loop: Any
+    loop_along: Any
     step: Any
     load: Any
     store: Any
@@ -143,8 +144,7 @@ class Columns:
             if last not in s.depends[v] and not self.needs_reduction(v)
         ]
         self.compute(fixed, outside, bases, index)
-        with self.loop(*bounds, innermost=True) as i:
-            at = self.step(bases, last, i)
+        with self.loop_along(last, *bounds, bases) as (i, at):
             inner_env = dict(outside)
             self.read_reductions(inner_env, at, holder, wanted)
             self.compute(

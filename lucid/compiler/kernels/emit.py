@@ -22,13 +22,13 @@ from lucid.compiler.kernels.reductions import Reductions
 from lucid.compiler.kernels.scalar_code import LLVM, STORED, constant
 from lucid.compiler.kernels.transposed import Tiles
 
-VERSION = 10
+VERSION = 11
 
 
 class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):
     """Writes one kernel."""
 
-    def __init__(self, structure: Structure, name: str, first_id: int = 4) -> None:
+    def __init__(self, structure: Structure, name: str, first_id: int = 5) -> None:
         self.scans = [v for v, value in enumerate(structure.values) if value.op == "scan"]
         ordered = self.scans or any(store.at for store in structure.stores)
         super().__init__(structure, first_id, not (ordered and structure.mode == "rows"))
@@ -99,8 +99,7 @@ class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):
         innermost = len(axes) == 1
 
         def row(env: dict[int, str], start: str, stop: str, scalar: bool = False) -> None:
-            with self.loop(start, stop, innermost and not scalar, scalar) as i:
-                at = self.step(bases, axes[0], i)
+            with self.loop_along(axes[0], start, stop, bases, innermost, scalar) as (i, at):
                 self.nest(axes[1:], env, at, {**index, axes[0]: i}, wanted, body)
 
         borders = self.borders(wanted, env) if innermost else ()
@@ -160,8 +159,11 @@ class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):
         for i, (_, classes) in enumerate(s.buffers):
             for axis, kind in enumerate(classes):
                 if kind == GENERAL:
-                    self.stride_names[i, axis] = f"%s{i}_{axis}"
-                    word("i64", f"%s{i}_{axis}")
+                    stride = f"%s{i}_{axis}"
+                    word("i64", stride)
+                    if s.collects and axis == len(classes) - 1:
+                        stride = self.unspecialized(stride)
+                    self.stride_names[i, axis] = stride
         numbers = [value for value in s.values if value.op == "number"]
         for value in sorted(numbers, key=lambda value: value.param):
             word(LLVM[value.dtype], f"%c{value.param}")
@@ -173,6 +175,12 @@ class Emitter(LineWriter, Borders, Reductions, Columns, Tiles, Indexing):
         for k in range(s.indexed_axes):
             for name in ("size", "stride", "code"):
                 word("i64", f"%{name}{k}")
+
+    def unspecialized(self, stride: str) -> str:
+        """A stride as a sum: LLVM vectorizes for strides of 1 alone, as which it takes no sum."""
+        self.entry.append(f'  {stride}.zero = call i64 asm "", "=r,0"(i64 0)')
+        self.entry.append(f"  {stride}.sum = add i64 {stride}, {stride}.zero")
+        return f"{stride}.sum"
 
     def outer(
         self, axes: Sequence[int], bases: Sequence[str], body: Any, partial: bool = False
@@ -274,6 +282,7 @@ def emit(kernels: dict[str, Structure]) -> tuple[str, ...]:
         '!1 = !{!"llvm.loop.parallel_accesses", !0}',
         '!2 = !{!"llvm.loop.vectorize.enable", i1 false}',
         '!3 = !{!"llvm.loop.unroll.disable"}',
+        '!4 = !{!"llvm.loop.unroll.count", i32 4}',
     ]
     for name, structure in kernels.items():
         emitter = Emitter(structure, name, len(metadata))

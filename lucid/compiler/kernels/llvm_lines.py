@@ -52,12 +52,18 @@ class LineWriter:
 
     @contextmanager
     def loop(
-        self, start: str, stop: str, innermost: bool, scalar: bool = False, by: str = "1"
+        self,
+        start: str,
+        stop: str,
+        innermost: bool,
+        scalar: bool = False,
+        by: str = "1",
+        strided: bool = False,
     ) -> Iterator[str]:
         """A loop from `start` to `stop`, never empty; yields the name of its index.
 
-        LLVM vectorizes an innermost loop, and neither vectorizes nor unrolls a scalar one. `by` is
-        a number, or a name that is defined inside.
+        LLVM vectorizes an innermost loop, but not a scalar or strided one; a scalar one is not even
+        unrolled. `by` is a number, or a name that is defined inside.
         """
         innermost = innermost and self.parallel
         self.loops += 1
@@ -71,13 +77,59 @@ class LineWriter:
         self.innermost, self.value = outer, -1
         self.line(f"{following} = add nuw nsw i64 {index}, {by}")
         more = self.write(f"icmp slt i64 {following}, {stop}")
-        kinds = "!1" if innermost else "!2, !3" if scalar else ""
+        kinds = "!1" if innermost else "!2, !3" if scalar else "!2, !4" if strided else ""
         mark = f", !llvm.loop !{self.identify(kinds)}" if kinds else ""
         self.line(f"br i1 {more}, label %{tag}, label %{tag}.exit{mark}")
         phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{self.block} ]"
         self.lines.insert(head, phi)
         self.owners.insert(head, -1)
         self.label(f"{tag}.exit")
+
+    @contextmanager
+    def loop_along(
+        self,
+        axis: int,
+        start: str,
+        stop: str,
+        bases: Sequence[str],
+        innermost: bool = True,
+        scalar: bool = False,
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """A loop along an axis; yields its index, and the addresses of all buffers there."""
+        strided = self.structure.is_strided and not self.structure.collects
+        if innermost and not scalar and strided:
+            with self.strided_loop(axis, start, stop, bases) as (i, at):
+                yield i, at
+        else:
+            with self.loop(start, stop, innermost and not scalar, scalar) as i:
+                yield i, self.step(bases, axis, i)
+
+    @contextmanager
+    def strided_loop(
+        self, axis: int, start: str, stop: str, bases: Sequence[str]
+    ) -> Iterator[tuple[str, Sequence[str]]]:
+        """A loop along an axis where no elements are adjacent.
+
+        It is neither vectorized, nor copied for strides that are 1, which none is, and the next
+        address is an addition: the index times the stride would take as long as the rest.
+        """
+        at = list(bases) if start == "0" else self.step(bases, axis, start)
+        moving = [b for b, (_, kinds) in enumerate(self.structure.buffers) if kinds[axis]]
+        before = self.block
+        with self.loop(start, stop, innermost=False, strided=True) as i:
+            head, inside = len(self.lines), list(at)
+            for b in moving:
+                inside[b] = f"{i}.p{b}"
+            yield i, inside
+            self.value = -1
+            for b in moving:
+                here, following = inside[b], f"{inside[b]}.next"
+                element = STORED[self.structure.buffers[b][0]]
+                stride = self.stride_names[b, axis]
+                self.line(f"{following} = getelementptr {element}, ptr {here}, i64 {stride}")
+                phi = f"phi ptr [ {at[b]}, %{before} ], [ {following}, %{self.block} ]"
+                self.lines.insert(head, f"  {here} = {phi}")
+                self.owners.insert(head, -1)
 
     @contextmanager
     def branch(self, condition: str) -> Iterator[None]:

@@ -19,12 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lucid.compiler.kernels import scalars
 from lucid.ir.types import DTYPES
 from lucid.support.caches import cached_property
 
 # Ops whose code depends on a constant operand.
 CONSTANT_OPERANDS = ("pow", "floor_divide", "remainder", "fmod", "left_shift", "right_shift")
 READS = ("load", "at", "guarded")
+MOVES = (*READS, "const", "number", "iota", "offset", "cast")
+BRANCHING = {"where", "maximum", "minimum", "clamp", "relu", "sign", "scale"}  # unless vectorized
+MIN_OPERATIONS = 3  # for each strided array, from which a map collects vectors
 GENERAL = 2  # the class of strides other than 0 and 1
 SHORT_AXIS = 8  # an innermost axis below this is short
 MAX_REORDERED_SIZE = 1 << 15  # points of a map whose axes may be reordered: they stay in the cache
@@ -248,6 +252,30 @@ class Structure:
         ]
 
     @property
+    def calls_functions(self) -> bool:
+        """True if there are functions such as `exp`, which take most of the time."""
+        return any([value.op in scalars.table for value in self.values])
+
+    @cached_property
+    def is_strided(self) -> bool:
+        """True if no elements of arrays are adjacent along the last axis."""
+        kinds = {classes[-1] for _, classes in self.buffers}
+        return GENERAL in kinds and 1 not in kinds
+
+    @cached_property
+    def collects(self) -> bool:
+        """True if vectors are worth collecting from elements that are not adjacent."""
+        if self.calls_functions:
+            return True
+        if self.is_strided:
+            return False
+        ops = [value.op for value in self.values]
+        if any(self.reduced) or not BRANCHING.isdisjoint(ops):
+            return True
+        strided = [classes[-1] for _, classes in self.buffers].count(GENERAL)
+        return len([op for op in ops if op not in MOVES]) >= MIN_OPERATIONS * strided
+
+    @property
     def mode(self) -> str:
         """ "map" without reduction, "rows" if the last axis is reduced, "columns" if it is kept."""
         if not any(self.reduced):
@@ -326,7 +354,8 @@ def long_axis_last(nest: Nest) -> Nest:
     if any(v.op == "scan" for v in nest.values):
         return nest
     longest = max(kept, key=lambda axis: nest.sizes[axis])
-    if len(kept) < 3 - scatters or not (scatters or is_short(nest, longest)):
+    few = 2 if scatters or nest.structure.calls_functions else 3  # axes
+    if len(kept) < few or not (scatters or is_short(nest, longest)):
         return nest
     if nest.size > MAX_REORDERED_SIZE:
         return in_blocks(nest, longest)
