@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from lucid.support.locks import fork_waits
 from lucid.support.threads import on_threads
 
-VERSION = 4  # version of this module, part of every cache key
+VERSION = 5  # version of this module, part of every cache key
 FLAGS = "O2 loop-vectorize slp-vectorize pic small"
 LEVEL = 2  # of LLVM's optimization; 0 (for tests of many small programs) goes with other FLAGS
 
@@ -164,9 +164,12 @@ def _new_target_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if cpu.startswith("znver"):  # its gathers are microcode, slower than loads one by one
+        features += ",+prefer-no-gather,+prefer-no-scatter"
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        cpu=cpu,
+        features=features,
         opt=LEVEL,
         reloc="pic",
         codemodel="small",
