@@ -17,18 +17,28 @@ import numpy as np
 from lucid.ir.pytree import flatten, unflatten
 from lucid.tape.node import Traced, is_recording
 
+NUMBERS = (int, float, complex, bool)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def are_numpy(arguments: Any) -> bool:
     """True if leaves of a sequence are NumPy arrays or NumPy numbers, and none is a tensor."""
     found = False
-    for part in arguments:
-        leaf = part.__class__ is np.ndarray or isinstance(part, Traced)
-        for x in (part,) if leaf else flatten(part)[0]:
-            if isinstance(x, Traced):
-                return False
-            found = found or isinstance(x, (np.ndarray, np.generic))
+    rest = list(arguments)
+    while rest:  # a tensor is usually among the first, and then the others are not looked at
+        x = rest.pop()
+        if isinstance(x, Traced):
+            return False
+        if isinstance(x, (np.ndarray, np.generic)):
+            found = True
+        elif x.__class__ is dict:
+            rest += x.values()
+        elif x.__class__ in (tuple, list):
+            rest += x
+        elif x.__class__ not in NUMBERS:
+            leaves = flatten(x)[0]
+            if not (len(leaves) == 1 and leaves[0] is x):
+                rest += leaves
     return found
 
 

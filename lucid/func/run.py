@@ -48,7 +48,7 @@ class Run:
         check_callable(what, f)
         given, self.in_tree = flatten(tuple(primals))
         self.primals = [as_tensor(x) for x in given]
-        if not allow_int:
+        if not allow_int and not all([is_differentiable(x.dtype) for x in self.primals]):
             check_differentiable(primals, what)
         start = next_serial()
         self.inputs = [fresh(x) for x in self.primals]
@@ -117,7 +117,7 @@ class Run:
         return x
 
     def result(self) -> Any:
-        return self.unwrap_tree(unflatten(self.out_tree, self.outputs))
+        return unflatten(self.out_tree, [self.unwrap(y) for y in self.outputs])
 
     def pull(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the cotangents of the inputs, zeros for unused inputs."""
