@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from lucid.errors import ArgumentError
-from lucid.ir.pytree import NAMESPACE, _leaves, _registered, optree
 from lucid.ir.pytree import flatten as flatten_tree
 from lucid.ir.pytree import unflatten as unflatten_tree
 from lucid.public.declare import public
 from lucid.public.lazy import attach
+from lucid.support.structures import NAMESPACE, optree, register, structure_of_spec
 
 C = TypeVar("C", bound=type)
 __getattr__, __dir__, __all__ = attach(__name__)
@@ -33,8 +33,8 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     found = flatten_tree(tree)  # registers dataclasses
     if is_leaf is None:
         return found
-    leaves, structure = optree.tree_flatten(tree, is_leaf=is_leaf, namespace=NAMESPACE)
-    return list(leaves), structure
+    leaves, spec = optree.tree_flatten(tree, is_leaf=is_leaf, namespace=NAMESPACE)
+    return list(leaves), structure_of_spec(spec)
 
 
 @public("tree")
@@ -138,8 +138,7 @@ def register_node(
     Tensor(-1.)
     """
     check_new(cls)
-    optree.register_pytree_node(cls, flatten_func, unflatten_func, namespace=NAMESPACE)  # type: ignore[arg-type]
-    mark_registered(cls)
+    register(cls, flatten_func, unflatten_func)
 
 
 @public("tree", aliases=("register_pytree_node_class",))
@@ -174,8 +173,7 @@ def register_dataclass(
         return out
 
     check_new(cls)
-    optree.register_pytree_node(cls, take, make, namespace=NAMESPACE)
-    mark_registered(cls)
+    register(cls, take, make)
     return cls
 
 
@@ -186,17 +184,11 @@ def register_static(cls: C) -> C:
     return cls
 
 
-def mark_registered(cls: type) -> None:
-    """Record that a class was registered explicitly."""
-    _registered.add(cls)
-    _leaves.discard(cls)
-
-
 def check_new(cls: Any) -> None:
     """Raise an error for a class that is already a tree."""
     if not isinstance(cls, type):
         raise ArgumentError(f"tree.register_node: {cls!r:.60} is not a class")
-    if optree.register_pytree_node.get(cls, namespace=NAMESPACE) is not None:  # type: ignore[attr-defined]
+    if optree.register_pytree_node.get(cls, namespace=NAMESPACE) is not None:
         raise ArgumentError(
             f"tree.register_node: {cls.__name__} is already a tree; a dataclass becomes one when "
             "it is first used, so register it where it is defined"

@@ -14,13 +14,14 @@ import numpy as np
 from lucid.errors import ArgumentError, DTypeError, LucidError, ShapeError
 from lucid.func.state import run_with_state
 from lucid.ir.graph import Graph, Var
-from lucid.ir.pytree import NAMESPACE, flatten, unflatten
+from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type
 from lucid.ops.core.arguments import public_function
 from lucid.ops.core.promote import as_tensor, cast
 from lucid.ops.higher_order.control.scan import Scan, run_scan
 from lucid.ops.higher_order.control.switch import Switch
 from lucid.ops.higher_order.control.while_loop import While
+from lucid.support.structures import NAMESPACE, optree, subscripts
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
 from lucid.tape.recording.body import BodyRecorder, State, trace_state
@@ -142,8 +143,9 @@ def hoist_invariant(
 
 def leaf_names(tree: Any, name: str) -> list[str]:
     """Return `name` followed by the path of every leaf, in Python syntax."""
-    import optree
-
+    inside = subscripts(tree)
+    if inside is not None:
+        return [name + text for text in inside]
     paths = optree.tree_accessors(unflatten(tree, range(tree.num_leaves)), namespace=NAMESPACE)
     return [path.codify(name) for path in paths]
 

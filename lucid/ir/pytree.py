@@ -6,42 +6,36 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from lucid.public.lazy import LazyModule
-
-optree: Any = LazyModule("optree")  # 10 ms that eager code does not need
-NAMESPACE = "lucid"
-_registered: set[type] = set()
-_leaves: set[type] = set()  # classes known not to be pytrees
+from lucid.support import structures
+from lucid.support.structures import NAMESPACE, OtherTree, Structure, optree, register
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """Return the leaves of a tree and its structure. None is an empty tree, as in JAX."""
-    leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
-    unknown = {x.__class__ for x in leaves} - _leaves
-    if unknown:
-        trees = [cls for cls in unknown if is_tree(cls)]
-        _leaves.update(unknown.difference(trees))
-        for cls in trees:
-            register_dataclass(cls)
-        if trees:
-            return flatten(tree)
-    return list(leaves), structure
+    leaves: list[Any] = []
+    try:
+        nodes = structures.nodes_of(tree, leaves)
+    except OtherTree:
+        return flatten_other(tree)
+    return leaves, structures.structure(nodes, len(leaves))
 
 
-def is_tree(cls: type) -> bool:
-    """True for a dataclass that should be a pytree but is not registered yet."""
-    if not dataclasses.is_dataclass(cls) or hasattr(cls, "__lucid_leaf__"):
-        return False
-    return cls not in _registered
+def flatten_other(tree: Any) -> tuple[list[Any], Structure]:
+    """`flatten` by optree, of a tree that is not simple."""
+    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    trees = [cls for cls in set(map(type, leaves)) if structures.is_tree(cls)]
+    for cls in trees:
+        register_dataclass(cls)
+    return flatten_other(tree) if trees else (leaves, Structure(spec, len(leaves)))
 
 
 def unflatten(structure: Any, leaves: Iterable[Any]) -> Any:
-    return optree.tree_unflatten(structure, leaves)
+    return structure.unflatten(leaves)
 
 
 def register_dataclass(cls: type) -> None:
     """Register a dataclass as a pytree of its fields."""
-    names = [f.name for f in dataclasses.fields(cls)]
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
 
     def children(value: Any) -> tuple[tuple[Any, ...], None, tuple[str, ...]]:
         return tuple(getattr(value, name) for name in names), None, tuple(names)
@@ -52,13 +46,15 @@ def register_dataclass(cls: type) -> None:
             object.__setattr__(out, name, value)
         return out
 
-    optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    _registered.add(cls)
+    register(cls, children, rebuild)
 
 
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any]:
     """Return a leaf of `prefix` for every leaf of `tree`; None is a leaf of `prefix` only."""
-    flatten(tree)
-    leaves, structure = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
-    parts = structure.flatten_up_to(tree)
-    return [x for x, part in zip(leaves, parts) for _ in flatten(part)[0]]
+    try:
+        pairs = structures.prefix_parts(prefix, tree)
+    except OtherTree:
+        flatten(tree)  # registers dataclasses
+        leaves, spec = optree.tree_flatten(prefix, none_is_leaf=True, namespace=NAMESPACE)
+        pairs = list(zip(leaves, spec.flatten_up_to(tree)))
+    return [x for x, part in pairs for _ in flatten(part)[0]]

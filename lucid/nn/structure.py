@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import optree
-
-from lucid.ir.pytree import NAMESPACE
 from lucid.ops.core.constant_key import ByIdentity, constant_key
+from lucid.support.structures import register as register_tree
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 
@@ -132,4 +130,4 @@ def register(cls: type) -> None:
     def rebuild(structure: Any, leaves: Any) -> Any:
         return structure.rebuild(list(leaves))
 
-    optree.register_pytree_node(cls, flatten, rebuild, namespace=NAMESPACE)
+    register_tree(cls, flatten, rebuild)

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 from lucid.errors import ArgumentError
 from lucid.ir.graph import Graph, Var
-from lucid.ir.pytree import NAMESPACE, flatten, optree
+from lucid.ir.pytree import flatten
 from lucid.ir.rewrite import with_graphs
 from lucid.public.declare import public
 from lucid.support.source import Scope, at_line
+from lucid.support.structures import NAMESPACE, optree, subscripts
 from lucid.tape.modes import Modes, current, leave, set_modes
 from lucid.tape.node import Traced
 
@@ -180,7 +181,9 @@ def _variables_of(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 def argument_names(tree: Any, name: str) -> list[str]:
     """Return an expression for every leaf of a variable `name`: `params['w']`, `pair[0]`."""
-    flatten(tree)  # registers dataclasses
+    inside = subscripts(flatten(tree)[1])
+    if inside is not None:
+        return [name + text for text in inside]
     paths = optree.tree_accessors(tree, namespace=NAMESPACE)
     return [name + "".join(map(_entry_text, path)) for path in paths]
 

@@ -144,7 +144,7 @@ def test_importing_lucid_imports_nothing_heavy():
 
 
 NOT_FOR_A_STORED_PROGRAM = """
-numba llvmlite.binding scipy concurrent.futures glob _hashlib
+numba llvmlite.binding scipy concurrent.futures glob _hashlib optree
 lucid.compiler.passes.pipeline lucid.compiler.passes.loops.reroll lucid.compiler.runtime.blas
 lucid.ops.elementwise.complexes lucid.ops.higher_order.call lucid.ops.higher_order.control.scan
 """

@@ -24,10 +24,10 @@ from lucid.func.jacobians import (
 )
 from lucid.func.run import ArgNums, Run
 from lucid.func.sparse.sparsity import color_columns, decompress, jacobian_pattern
-from lucid.ir.pytree import NAMESPACE, optree
 from lucid.ops.shape.derivative_seeds import full_constant
 from lucid.ops.shape.joining import cat
 from lucid.support.caches import once
+from lucid.support.structures import register
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, is_recording, residual, wrap
 from lucid.tape.recording.pending import is_pending
@@ -218,11 +218,8 @@ class StoredPattern:
 @once
 def register_recorded_matrix() -> None:
     """Make RecordedMatrix a tree; when it is first needed, because that imports optree."""
-    optree.register_pytree_node(
-        RecordedMatrix,
-        lambda x: ((x.entries,), x.matrix),
-        lambda matrix, xs: matrix.filled(*xs),
-        namespace=NAMESPACE,
+    register(
+        RecordedMatrix, lambda x: ((x.entries,), x.matrix), lambda matrix, xs: matrix.filled(*xs)
     )
 
 
