@@ -114,6 +114,7 @@ def constants() -> dict[str, int]:
         "MAPPING_MORE": HUGE_PAGE + PAGE,
         "MAP_PRIVATE_ANON": mmap.MAP_PRIVATE | mmap.MAP_ANON,
         "KEPT_ALLOCATIONS": KEPT_ALLOCATIONS,
+        "ADVISED_FROM": 2 * HUGE_PAGE,  # it contains a whole one wherever it begins
         "HUGE_PAGE": HUGE_PAGE,
         "HUGE_PAGE_LAST": HUGE_PAGE - 1,
         "MADV_HUGEPAGE": huge if wanted else -1,

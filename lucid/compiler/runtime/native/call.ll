@@ -23,10 +23,27 @@ declare ptr @lucid_set_memory_handler(ptr) nounwind
 ; Arenas of plans that share them: a stack of free blocks. block: 0 next  1 bytes  8.. the arena
 @arenas = internal global ptr null
 
+; A large block has huge pages, of which the first use takes a 500th of the page faults.
 define internal ptr @new_block(i64 %bytes) nounwind {
+entry:
   %with_header = add i64 %bytes, 127
   %size = and i64 %with_header, -64
   %block = call ptr @aligned_alloc(i64 64, i64 %size)
+  %small = icmp ult i64 %size, $ADVISED_FROM
+  %failed = icmp eq ptr %block, null
+  %done_already = or i1 %small, %failed
+  br i1 %done_already, label %done, label %advise
+advise:
+  %address = ptrtoint ptr %block to i64
+  %first_up = add i64 %address, $HUGE_PAGE_LAST
+  %first = and i64 %first_up, -$HUGE_PAGE
+  %last_up = add i64 %address, %size
+  %last = and i64 %last_up, -$HUGE_PAGE
+  %within = sub i64 %last, %first
+  %huge = inttoptr i64 %first to ptr
+  call i32 @madvise(ptr %huge, i64 %within, i32 $MADV_HUGEPAGE)
+  br label %done
+done:
   ret ptr %block
 }
 
