@@ -836,7 +836,7 @@ PRIMITIVES: dict[str, str] = {
     "ops.shape.bitcast": "bitcast",
     "ops.shape.concatenate": "concatenate stack",
     "ops.shape.copying": "copy",
-    "ops.shape.creation": "full iota",
+    "ops.shape.full_and_iota": "full iota",
     "ops.shape.movement": "broadcast flip pad reshape slice transpose",
     "ops.shape.strided": "strided",
     "ops.special.bessel": (

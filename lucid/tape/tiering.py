@@ -27,10 +27,12 @@ from typing import Any
 import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
-from lucid.ir.interpret import Program
 from lucid.ir.primitive import NEVER, Primitive
 from lucid.ir.types import Type
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import new_cache
+
+interpret: Any = LazyModule("lucid.ir.interpret")
 
 ELEMENTS = 200  # elements that NumPy computes in the time Python takes for an equation
 MAX_WORK = (1 << 16) // ELEMENTS  # the most that one run of an operation counts
@@ -217,7 +219,7 @@ class TieredProgram:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._entry: Entry | None = None  # of the table, which empties it when it drops it
-        self._interpreter: Program | None = None
+        self._interpreter: Any = None
         self._recurs = len(graph.equations) <= MAX_WEIGHT // 2 and not any(
             [eqn.op.single_use for eqn in graph.equations]
         )
@@ -241,9 +243,9 @@ class TieredProgram:
             program = entry.count(1, self._compile) or self.interpreter()
         return program(inputs)
 
-    def interpreter(self) -> Program:
+    def interpreter(self) -> Any:
         if self._interpreter is None:
-            self._interpreter = Program(self.graph)
+            self._interpreter = interpret.Program(self.graph)
         return self._interpreter
 
     def _compile(self) -> Any:

@@ -17,7 +17,6 @@ from lucid.ops.core.arguments import flag
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import as_tensor, literal
 from lucid.ops.elementwise import arithmetic, logic, power, rounding
-from lucid.ops.elementwise.conditional import where
 from lucid.ops.linalg import contraction
 from lucid.ops.shape.copying import COPY
 from lucid.public.declare import public
@@ -55,6 +54,7 @@ from lucid.tape.writes import (
 from lucid.tensors.mutation import RANK, assign
 
 subscript: Any = LazyModule("lucid.ops.index.subscript")
+conditional: Any = LazyModule("lucid.ops.elementwise.conditional")
 
 
 def in_place(
@@ -352,7 +352,7 @@ def zero_(input: Any) -> Any:
 def masked_fill_(x: Any, mask: Any, value: Any) -> Any:
     """Overwrite the elements of `x` where `mask` is True with one number."""
     old = before_write(x)
-    new = where(mask, as_tensor(value, x.dtype), old)
+    new = conditional.where(mask, as_tensor(value, x.dtype), old)
     save_overwritten(x, old, new)
     return assign(x, new, "masked_fill_")
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lucid.ops.elementwise import conditional
-from lucid.ops.shape import copying, shaping
+from lucid.ops.shape import copying
 from lucid.public import index
 from lucid.public.lazy import Home, LazyModule, homes, load
 from lucid.tape.node import Traced
 from lucid.tensors.inplace import InPlaceOperators, in_place
 from lucid.tensors.properties import Attributes, Casts
-from lucid.tensors.reshaping import in_place_view
+
+reshaping: Any = LazyModule("lucid.tensors.reshaping")
 
 
 class LazyMethod:
@@ -37,7 +37,7 @@ class LazyMethod:
             case "call":
                 return function
             case "view":
-                return in_place_view(function, self.name)
+                return reshaping.in_place_view(function, self.name)
             case "ufunc":
                 return in_place(function, ufunc_of(self.home), self.name)
         return in_place(function, name=self.name)
@@ -51,10 +51,13 @@ def ufunc_of(home: Home) -> np.ufunc:
 
 if TYPE_CHECKING:
     from lucid import _DeclaredMethods as DeclaredMethods
-    from lucid.ops.elementwise import complexes
+    from lucid.ops.elementwise import complexes, conditional
+    from lucid.ops.shape import shaping
     from lucid.tensors.tensor import Tensor
 else:
     complexes = LazyModule("lucid.ops.elementwise.complexes")
+    conditional = LazyModule("lucid.ops.elementwise.conditional")
+    shaping = LazyModule("lucid.ops.shape.shaping")
 
     doc = "The methods that `@public` declares, imported when they are first used."
     declared = {"__doc__": doc, "__slots__": ()}

@@ -6,7 +6,7 @@ import math
 import sys
 import weakref
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from lucid.ops.core.promote import (
 )
 from lucid.ops.shape.copying import clone
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
 from lucid.support.source import is_internal
 from lucid.tape.bind import bind
 from lucid.tape.conversion import needs_grad
@@ -43,12 +44,16 @@ from lucid.tape.node import (
     wrap,
 )
 from lucid.tape.views import link, node_after_write, node_of
-from lucid.tensors.hook_handles import HookHandle, adapt_hook
 from lucid.tensors.methods import Methods
 from lucid.tensors.operators import Operators
 from lucid.tensors.properties import callable_type
-from lucid.tensors.transport import reduce_tensor
 from lucid.tensors.values import Values
+
+if TYPE_CHECKING:
+    from lucid.tensors.hook_handles import HookHandle
+
+hook_handles: Any = LazyModule("lucid.tensors.hook_handles")
+transport: Any = LazyModule("lucid.tensors.transport")
 
 _backward: Any = None  # backward_from, which is imported when it is first used
 
@@ -236,7 +241,7 @@ class Tensor(Values, Methods, Operators):
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduce_tensor(self)
+        return transport.reduce_tensor(self)
 
     # Differentiation
 
@@ -286,7 +291,7 @@ class Tensor(Values, Methods, Operators):
         """
         if not self.requires_grad:
             raise GraphError("register_hook: this tensor does not require a gradient")
-        return HookHandle(self.cell().hooks, adapt_hook(self, hook))
+        return hook_handles.HookHandle(self.cell().hooks, hook_handles.adapt_hook(self, hook))
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> HookHandle:
         """Call `hook(tensor)` after backward has added to `.grad` of this leaf."""
@@ -295,7 +300,8 @@ class Tensor(Values, Methods, Operators):
                 "register_post_accumulate_grad_hook: only for leaves that require grad"
             )
         tensor_ref = weakref.ref(self)
-        return HookHandle(self.cell().post_accumulate_hooks, lambda _: hook(tensor_ref()))
+        handle = hook_handles.HookHandle
+        return handle(self.cell().post_accumulate_hooks, lambda _: hook(tensor_ref()))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradient to None, or to zeros."""

@@ -15,6 +15,7 @@ from numpy import ndarray
 from lucid.ir.graph import Graph, Literal, Var
 from lucid.ir.types import Type
 from lucid.ir.verify import verify
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import new_cache
 from lucid.support.garbage import gc_paused
 from lucid.support.locks import new_lock
@@ -25,8 +26,9 @@ from lucid.tape.recording.trace import replay
 from lucid.tape.tiering import TieredProgram
 from lucid.tape.views import tensor_of
 from lucid.transforms.derivative import Derivative
-from lucid.transforms.jvp import jvp
 from lucid.transforms.vjp import vjp
+
+forward: Any = LazyModule("lucid.transforms.jvp")
 
 CACHE_SIZE = 512
 VERIFIED_EQUATIONS = 20_000  # longer Graphs are not verified: each rule was when it was made
@@ -141,7 +143,7 @@ def differentiate(mode: str, cut: Cut, seeded: Sequence[bool]) -> Prepared:
     with gc_paused():
         graph, vars = cut.build()
         wrt = [vars[slot] for slot in cut.inputs]
-        derivative = (vjp if mode == "vjp" else jvp)(graph, wrt, seeded)
+        derivative = (vjp if mode == "vjp" else forward.jvp)(graph, wrt, seeded)
         return Prepared(derivative.with_views(cut.leaf_views(graph, vars)), graph, vars)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lucid.ops.shape.creation import Full, Iota
+from lucid.ops.shape.full_and_iota import Full, Iota
 from tests.cases.case import Case, boolean, complex_, integer, real
 
 

@@ -13,10 +13,12 @@ from typing import Any
 from lucid.compiler.jit.slow_notice import slow_notice
 from lucid.errors import OutOfMemoryError
 from lucid.ir.graph import Graph
-from lucid.ir.interpret import Program
+from lucid.public.lazy import LazyModule
 from lucid.support.locks import fork_waits
 from lucid.support.settings import setting
 from lucid.tape.tiering import Tiering
+
+interpret: Any = LazyModule("lucid.ir.interpret")
 
 
 class CompileWarning(RuntimeWarning):
@@ -36,14 +38,14 @@ def compile_hot(
         raise  # no program fits the budget
     except Exception as error:
         if interpret_everything():
-            return Program(graph)
+            return interpret.Program(graph)
         reason = f"{type(error).__name__}: {error}"
         warnings.warn(
             f"a hot graph could not be compiled and stays interpreted: {reason}",
             CompileWarning,
             stacklevel=2,
         )
-        return Program(graph)
+        return interpret.Program(graph)
 
 
 def interpret_everything() -> bool:

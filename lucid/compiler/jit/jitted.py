@@ -18,7 +18,6 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from lucid.compiler.backends.selection import Backend, named
-from lucid.compiler.jit.budget import parse_bytes
 from lucid.compiler.jit.call_signature import CallSignature
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap, unshare
 from lucid.compiler.jit.fast_call import GUARD_FAILED
@@ -28,8 +27,8 @@ from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.types import Type
-from lucid.ops.core.decorated import portable_function, wrapper_of
 from lucid.ops.core.promote import Default
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import new_cache
 from lucid.support.locks import new_lock
 from lucid.tape.bind import bind_first
@@ -37,6 +36,9 @@ from lucid.tape.modes import current
 from lucid.tape.node import Traced, followers, wrap
 from lucid.tape.tiering import Tiering
 from lucid.tape.writes import flush_pending
+
+budget: Any = LazyModule("lucid.compiler.jit.budget")
+decorated: Any = LazyModule("lucid.ops.core.decorated")
 
 MAX_REASONS = 64
 HTML_HEAD = ("inputs", "equations", "guards")  # of the paths, in a notebook
@@ -72,7 +74,7 @@ class Jitted(CallSignature, Generic[P, R]):
         functools.update_wrapper(self, f, updated=())
         super().__init__(f, static_argnums, donate_argnums)
         self.backend = named(backend)
-        self.budget = None if memory_budget is None else parse_bytes("jit", memory_budget)
+        self.budget = None if memory_budget is None else budget.parse_bytes("jit", memory_budget)
         self.paths: dict[Any, list[Path]] = {}
         self.names: list[str] = []
         self.reasons: deque[str] = deque(maxlen=MAX_REASONS)
@@ -112,7 +114,11 @@ class Jitted(CallSignature, Generic[P, R]):
         method_of = getattr(self.function, "method_of", None)
         if method_of is not None:
             return functools.partial, (call_method, method_of(), self.function.__name__)
-        return rebuild_jitted, (type(self), portable_function(self.function), self.options())
+        return rebuild_jitted, (
+            type(self),
+            decorated.portable_function(self.function),
+            self.options(),
+        )
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of the constructor besides the function."""
@@ -349,7 +355,7 @@ def call_method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
 
 def rebuild_jitted(cls: type[Jitted], function: Any, options: dict[str, Any]) -> Any:
     """Return the Jitted of a pickle: the one that this process has, if it has the function."""
-    found = wrapper_of(function)
+    found = decorated.wrapper_of(function)
     return found if isinstance(found, Jitted) else cls(function, **options)
 
 

@@ -25,7 +25,6 @@ from lucid.compiler.jit.reroll_recording import reroll_graph
 from lucid.compiler.passes.fold_constants import fold_constants
 from lucid.errors import LucidError, OutOfMemoryError
 from lucid.ir.graph import Var
-from lucid.ir.interpret import Program
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ops.core.promote import Default, as_tensor
 from lucid.public.lazy import LazyModule
@@ -45,6 +44,7 @@ from lucid.tape.views import node_of
 from lucid.tape.writes import count_unshared_write, mark_written
 
 call: Any = LazyModule("lucid.ops.higher_order.call")  # of calls that are differentiated
+interpret: Any = LazyModule("lucid.ir.interpret")
 MANY_ELEMENTS = 1 << 18  # of gradients: fewer of them need not be freed early
 
 
@@ -171,7 +171,7 @@ class Path:
             return
         with using(self.backend):
             program = (
-                Program(self.graph)
+                interpret.Program(self.graph)
                 if Tiering.compile is None
                 else compile_hot(self.graph, self.into, self.budget)
             )
@@ -359,7 +359,7 @@ class Path:
         if extra is None or not self.types_match(extra, len(values)):
             return False
         try:
-            outputs = Program(self.graph)([*values, *extra])
+            outputs = interpret.Program(self.graph)([*values, *extra])
         except LucidError:
             return True
         return self.failed_guard(outputs[self.n_outputs + self.n_state :]) is not None

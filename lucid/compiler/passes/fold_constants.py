@@ -12,7 +12,7 @@ import numpy as np
 
 from lucid.ir.graph import Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
-from lucid.ops.shape.creation import Full
+from lucid.ops.shape.full_and_iota import Full
 
 
 def fold_constants(

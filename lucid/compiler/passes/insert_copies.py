@@ -12,7 +12,7 @@ from lucid.compiler.plan.arrays import Array
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES
 from lucid.ops.shape.copying import COPY
-from lucid.ops.shape.creation import Full
+from lucid.ops.shape.full_and_iota import Full
 
 
 def insert_copies(graph: Graph) -> Graph:

@@ -23,7 +23,7 @@ from lucid.ops.elementwise.arithmetic import Abs, Add, Cast, Div, Mul, Neg, Sub
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseNot
 from lucid.ops.elementwise.power import Pow
-from lucid.ops.shape.creation import Full
+from lucid.ops.shape.full_and_iota import Full
 from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 
 Found = Atom | None

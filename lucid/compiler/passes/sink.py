@@ -30,7 +30,7 @@ from lucid.ops.elementwise.arithmetic import Add
 from lucid.ops.elementwise.conditional import Where
 from lucid.ops.elementwise.logic import BitwiseAnd, Ge, Lt
 from lucid.ops.shape.concatenate import Concatenate
-from lucid.ops.shape.creation import Iota
+from lucid.ops.shape.full_and_iota import Iota
 from lucid.ops.shape.movement import Broadcast, Pad, Reshape, Slice
 
 MAX_EQUATIONS = 24  # recomputed in a window

@@ -59,8 +59,11 @@ from lucid.compiler.plan.instructions import (
     Ref,
     chunk_length,
 )
-from lucid.compiler.runtime.interrupts import LONG_NS, interruptible
 from lucid.compiler.runtime.native_kernel import Kernel
+from lucid.public.lazy import LazyModule
+
+interrupts: Any = LazyModule("lucid.compiler.runtime.interrupts")
+LONG_NS = 50_000_000  # estimated time of one chunk from which another thread runs the plan
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -233,7 +236,7 @@ class Plan:
             self.run = settled(self.run, image.settle)
         if image.longest > LONG_NS and not steppable:
             written = [i for i, given in enumerate(self.inputs) if given.writeable]
-            self.run = interruptible(self.run, written)
+            self.run = interrupts.interruptible(self.run, written)
             if image.settle is not None:  # an interrupt of this thread, while another runs the plan
                 self.run = settled(self.run, image.settle)
         if steppable:

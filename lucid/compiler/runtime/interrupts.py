@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-LONG_NS = 50_000_000  # estimated time of one chunk from which another thread runs the plan
-
 Run = Callable[..., Any]
 
 

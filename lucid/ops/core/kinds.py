@@ -10,7 +10,7 @@ in the branch that `where` does not take produces no nan in the gradient.
 
 from __future__ import annotations
 
-import cmath
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -177,7 +177,7 @@ SCALE = Scale()
 def times(t: Any, partial: Any) -> Any:
     """Return a tangent or cotangent times a partial derivative; zero times inf is zero."""
     if isinstance(partial, (int, float, complex)):
-        if not cmath.isfinite(partial):
+        if not (math.isfinite(partial.real) and math.isfinite(partial.imag)):
             return bind(SCALE, t, Literal(t.dtype.type(partial).item(), t.dtype))
         return t if partial == 1 else -t if partial == -1 else t * partial
     return bind(SCALE, t, partial)

@@ -15,10 +15,12 @@ from lucid.ops.core.apply import floating, operands
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_tensor, promote_tensors
-from lucid.ops.elementwise import complex_exponentials
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
 from lucid.tape.bind import bind
 from lucid.tape.node import Traced
+
+complex_exponentials: Any = LazyModule("lucid.ops.elementwise.complex_exponentials")
 
 LN2, LN10 = math.log(2), math.log(10)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from lucid.ops.core.apply import binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import as_operand, as_tensor, result_type, to_floating
-from lucid.ops.elementwise.conditional import where
 from lucid.public.declare import public
 from lucid.tape.node import Traced
 
@@ -60,6 +58,7 @@ class Pow(Elementwise):
         if isinstance(b, NUMBER):
             return None if b == 0 else b * _scalar_power(a, b - 1), None
         from lucid.ops.elementwise.complexes import real
+        from lucid.ops.elementwise.conditional import where
         from lucid.ops.elementwise.exponential import log
 
         if isinstance(a, NUMBER):
@@ -75,6 +74,8 @@ def _scalar_power(x: Any, n: Any) -> Any:
 
 def _scalar_log(a: Any) -> Any:
     """Return the logarithm of a nonzero Python number; nan if it is negative, as for tensors."""
+    import cmath
+
     if isinstance(a, complex):
         return cmath.log(a)
     return cmath.log(a).real if a > 0 else cmath.nan

@@ -12,7 +12,7 @@ import numpy as np
 
 from lucid.ir.types import SHORT_NAMES, Shape
 from lucid.ops.core.promote import cast, literal
-from lucid.ops.shape.creation import Full, Iota
+from lucid.ops.shape.full_and_iota import Full, Iota
 from lucid.tape.bind import record_constant
 from lucid.tape.node import wrap
 

@@ -12,13 +12,15 @@ from lucid.ir.graph import Equation, Graph, Literal
 from lucid.ir.pytree import flatten, unflatten
 from lucid.ir.types import Type, is_differentiable
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
 from lucid.support.source import at_line
 from lucid.tape.bind import bind, fresh, record_constant
 from lucid.tape.cut import cut
 from lucid.tape.modes import local
 from lucid.tape.node import GRAD, TRACE, is_traced
-from lucid.tape.recording.body import BodyRecorder, trace_state
 from lucid.tape.scopes import argument_names
+
+body: Any = LazyModule("lucid.tape.recording.body")
 
 
 def bind_equation(eqn: Equation, xs: Sequence[Any]) -> Sequence[Any]:
@@ -99,7 +101,7 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
 
         leaves, structure = flatten((args, kwargs))
 
-        def run(recorder: BodyRecorder) -> Graph:
+        def run(recorder: Any) -> Graph:
             inputs = [as_input(x, recorder) for x in leaves]
             new_args, new_kwargs = unflatten(structure, inputs)
             outputs = [as_tensor(y) for y in flatten(f(*new_args, **new_kwargs))[0]]
@@ -107,9 +109,9 @@ def trace(f: Callable[..., Any]) -> Callable[..., Graph]:
             names = input_names(f, args, kwargs)
             return section.graph(function_name(f), names, section.tensor_names(f))
 
-        return trace_state(f"trace of {function_name(f)}", run)[0]
+        return body.trace_state(f"trace of {function_name(f)}", run)[0]
 
-    def as_input(x: Any, recorder: BodyRecorder) -> Any:
+    def as_input(x: Any, recorder: Any) -> Any:
         from lucid.ops.core.promote import as_tensor
 
         if isinstance(x, Type):
@@ -133,7 +135,7 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
     types = [x if isinstance(x, Type) else as_tensor(x).type for x in leaves]
     what = f"trace of {function_name(f)}"
 
-    def run(recorder: BodyRecorder) -> tuple[Graph, Any, list[Any]]:
+    def run(recorder: Any) -> tuple[Graph, Any, list[Any]]:
         inputs = [recorder.input(type) for type in types]
         new_args, new_kwargs = unflatten(structure, inputs)
         found, out_tree = flatten(f(*new_args, **new_kwargs))
@@ -142,7 +144,7 @@ def trace_types(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, A
         graph, captured = recorder.cut(inputs, outputs, function_name(f), names)
         return graph, out_tree, captured
 
-    return trace_state(what, run, refused=f"{what} writes to a tensor from outside")[0]
+    return body.trace_state(what, run, refused=f"{what} writes to a tensor from outside")[0]
 
 
 def check_arguments(f: Callable[..., Any], args: Any, kwargs: Any) -> None:

@@ -178,7 +178,7 @@ def digests() -> dict[str, str]:
         try:
             data = program_cache._encode(program)
             # kernels that are compiled together share a file: which ones is up to the process
-            data = re.sub(rb'\["kernel", "\w+"', b'["kernel"', data)
+            data = re.sub(rb"kernelu@\0\0\0\w{64}", b"kernel", data)
             found[job.label] = hashlib.sha256(data).hexdigest()
         except program_cache.NotStorable:
             found[job.label] = "not stored"

@@ -39,7 +39,7 @@ from lucid.ops.index.gather_scatter import TakeAlong
 from lucid.ops.reduce.extrema import Max, Min
 from lucid.ops.reduce.reduction import AnyTrue, Sum
 from lucid.ops.shape.concatenate import Concatenate
-from lucid.ops.shape.creation import Full, Iota
+from lucid.ops.shape.full_and_iota import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Reshape, Transpose
 from lucid.ops.special.error_and_gamma import LOWEST, polygamma_factor
 from lucid.ops.special.zeta import Zeta

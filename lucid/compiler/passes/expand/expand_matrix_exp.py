@@ -28,7 +28,7 @@ from lucid.ops.linalg.matrices import real_dtype
 from lucid.ops.linalg.matrix_exp import RepeatedSquare
 from lucid.ops.reduce.extrema import Max
 from lucid.ops.reduce.reduction import Sum
-from lucid.ops.shape.creation import Iota
+from lucid.ops.shape.full_and_iota import Iota
 from lucid.ops.shape.movement import Reshape
 
 # Padé coefficients, and the norm up to which their approximation is exact to rounding.

@@ -29,7 +29,7 @@ from lucid.ops.elementwise.logic import (
     Lt,
     Ne,
 )
-from lucid.ops.shape.creation import Full, Iota
+from lucid.ops.shape.full_and_iota import Full, Iota
 from lucid.ops.shape.movement import Broadcast, Flip, Pad, Reshape, Slice, Transpose
 
 Pair = tuple[Atom, Atom]

@@ -18,7 +18,7 @@ from lucid.ir.graph import Atom, Equation, Literal, Var
 from lucid.ir.infer import infer
 from lucid.ir.types import Type
 from lucid.ops.elementwise.arithmetic import Cast
-from lucid.ops.shape.creation import Iota
+from lucid.ops.shape.full_and_iota import Iota
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 

@@ -30,7 +30,7 @@ from lucid.ir.types import SHORT_NAMES, Type
 from lucid.ops.higher_order.control.scan import Scan
 from lucid.ops.higher_order.control.subgraphs import Writer
 from lucid.ops.shape.concatenate import Concatenate
-from lucid.ops.shape.creation import Full
+from lucid.ops.shape.full_and_iota import Full
 from lucid.ops.shape.movement import Flip, Reshape, Slice, Transpose
 from lucid.tape.recording.pending import may_fail
 

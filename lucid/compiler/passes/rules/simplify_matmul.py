@@ -16,7 +16,7 @@ from lucid.ops.elementwise.arithmetic import Cast
 from lucid.ops.elementwise.logic import Eq
 from lucid.ops.linalg.contraction import Matmul
 from lucid.ops.reduce.reduction import Sum
-from lucid.ops.shape.creation import Iota
+from lucid.ops.shape.full_and_iota import Iota
 from lucid.ops.shape.movement import Reshape, Transpose
 
 Found = Atom | None

@@ -15,7 +15,7 @@ import numpy as np
 from lucid.ir.graph import Atom, Equation, Graph, Literal, Var
 from lucid.ir.types import SHORT_NAMES, Type, is_differentiable
 from lucid.ops.elementwise.arithmetic import ADD
-from lucid.ops.shape.creation import Full
+from lucid.ops.shape.full_and_iota import Full
 from lucid.support.caches import memoize
 from lucid.tape.bind import record_constant
 from lucid.tape.cut import cut
