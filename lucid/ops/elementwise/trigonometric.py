@@ -11,9 +11,11 @@ from lucid.ops.core.apply import dtype_error, floating, floating_binary
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Elementwise
 from lucid.ops.core.promote import to_floating
-from lucid.ops.elementwise.conditional import where
-from lucid.ops.elementwise.exponential import rsqrt
 from lucid.public.declare import public
+from lucid.public.lazy import LazyModule
+
+conditional: Any = LazyModule("lucid.ops.elementwise.conditional")  # of derivatives
+exponential: Any = LazyModule("lucid.ops.elementwise.exponential")
 
 
 class Sin(Elementwise):
@@ -49,7 +51,7 @@ class Asin(Elementwise):
     scalar, saves = "asin", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
-        return (rsqrt((1 - x) * (1 + x)),)
+        return (exponential.rsqrt((1 - x) * (1 + x)),)
 
 
 class Acos(Elementwise):
@@ -59,7 +61,7 @@ class Acos(Elementwise):
     scalar, saves = "acos", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
-        return (-rsqrt((1 - x) * (1 + x)),)
+        return (-exponential.rsqrt((1 - x) * (1 + x)),)
 
 
 class Atan(Elementwise):
@@ -93,7 +95,7 @@ class Hypot(Elementwise):
 
 def divide_no_nan(x: Any, r: Any) -> Any:
     """Return x / r, and 0 where r is 0."""
-    return where(r == 0, 0.0, x / r)
+    return conditional.where(r == 0, 0.0, x / r)
 
 
 class Sinh(Elementwise):
@@ -127,7 +129,7 @@ class Asinh(Elementwise):
     scalar, saves = "asinh", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
-        return (rsqrt(x * x + 1),)
+        return (exponential.rsqrt(x * x + 1),)
 
 
 class Acosh(Elementwise):
@@ -137,7 +139,7 @@ class Acosh(Elementwise):
     scalar, saves = "acosh", "x"
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
-        return (rsqrt(x - 1) * rsqrt(x + 1),)
+        return (exponential.rsqrt(x - 1) * exponential.rsqrt(x + 1),)
 
 
 class Atanh(Elementwise):

@@ -19,7 +19,6 @@ from lucid.ir.primitive import NEVER, Primitive
 from lucid.ir.types import Type
 from lucid.ops.core.kinds import Linear, times
 from lucid.ops.elementwise.logic import eq
-from lucid.ops.reduce.extrema import amax
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
 from lucid.tape.modes import local
@@ -76,6 +75,8 @@ class AxisMax(NamedAxis):
         return (times(bind(AxisSum(self.axis_name, self.size), ct), self.share(y, x)),)
 
     def collect(self, batched: bool, x: Any) -> tuple[Any, bool]:
+        from lucid.ops.reduce.extrema import amax
+
         return (amax(x, 0) if batched else x), False
 
 

@@ -17,7 +17,6 @@ from lucid.ops.core.axes import as_index, canonicalize_axes, drop_axes, keepdims
 from lucid.ops.core.errstate import quiet
 from lucid.ops.core.kinds import Constant, Linear, conjugate, times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.elementwise import complex_exponentials
 from lucid.ops.shape.movement import Broadcast, Reshape
 from lucid.public.declare import public
 from lucid.support.caches import new_cache
@@ -351,6 +350,8 @@ def logsumexp(
     if x.dtype.kind != "c":
         return reduce(LogSumExp, "logsumexp", x, dim, keepdim, axis, keepdims)
     axes = reduced_axes("logsumexp", x.ndim, dim, axis)
+    from lucid.ops.elementwise import complex_exponentials
+
     y = complex_exponentials.logsumexp(x, axes)
     keep = keepdim if keepdims is None else keepdims
     return y if keep else y.reshape(drop_axes(x.shape, axes))

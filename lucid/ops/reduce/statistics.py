@@ -17,8 +17,6 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.float16 import in_float32, is_float16
 from lucid.ops.core.kinds import times
 from lucid.ops.core.promote import as_tensor, cast, to_floating
-from lucid.ops.index.selection import Selected, take_one
-from lucid.ops.reduce.extrema import amax, amin
 from lucid.ops.reduce.reduction import (
     Sum,
     bind_reduction,
@@ -29,10 +27,14 @@ from lucid.ops.reduce.reduction import (
     shift_axes,
     sum,
 )
-from lucid.ops.reduce.sorting import Sort
 from lucid.public.declare import Dynamic, public
+from lucid.public.lazy import LazyModule
 from lucid.support.caches import memoize
 from lucid.tape.bind import bind
+
+extrema: Any = LazyModule("lucid.ops.reduce.extrema")
+selection: Any = LazyModule("lucid.ops.index.selection")
+sorting: Any = LazyModule("lucid.ops.reduce.sorting")
 
 
 class Variance(Primitive):
@@ -325,9 +327,9 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...]) -> Any:
         return safe_sqrt(bind(Sum(axes), abs_square(x)))
     size = x.abs()
     if p == math.inf:
-        return amax(size, axis=axes)
+        return extrema.amax(size, axis=axes)
     if p == -math.inf:
-        return amin(size, axis=axes)
+        return extrema.amin(size, axis=axes)
     if p == 1:
         return bind(Sum(axes), size)
     zero = size == 0
@@ -406,17 +408,18 @@ def median(
     number = canonicalize_axis("median", axis if dim is None else dim, x.ndim)
     found = middle_element(x.reshape(1) if x.ndim == 0 else x, number, keep)
     if x.ndim == 0:
-        found = Selected(*[part.reshape(()) for part in found])
+        found = selection.Selected(*[part.reshape(()) for part in found])
     return found.values if dim is None else found
 
 
-def middle_element(x: Any, axis: int, keep: bool) -> Selected:
+def middle_element(x: Any, axis: int, keep: bool) -> Any:
     from lucid.ops.elementwise.conditional import where
 
     n = x.shape[axis]
     if n == 0:
         raise ShapeError(f"median: axis {axis} of shape {x.shape} is empty: it has no median")
-    indices = bind(Sort(axis, stable=True), x)[1]
+    indices = bind(sorting.Sort(axis, stable=True), x)[1]
     numbers = sum(x == x, axis=axis)
     place = where(numbers == n, (n - 1) // 2, numbers)
-    return take_one(x, take_one(indices, place, axis, False).values, axis, keep)
+    order = selection.take_one(indices, place, axis, False).values
+    return selection.take_one(x, order, axis, keep)
