@@ -172,8 +172,8 @@ def sweep() -> None:
     files = sorted(_files(), key=lambda file: file[1].st_mtime)
     total = sum(status.st_size for _, status in files)
     for path, status in files:
-        abandoned = path.endswith(".tmp") and status.st_mtime < time.time() - DAY
-        if abandoned or total > limit():
+        is_draft = path.endswith(".tmp")  # which somebody writes now, unless it is old
+        if status.st_mtime < time.time() - DAY if is_draft else total > limit():
             _remove(path)
             total -= status.st_size
 
