@@ -23,7 +23,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 def flatten_other(tree: Any) -> tuple[list[Any], Structure]:
     """`flatten` by optree, of a tree that is not simple."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-    trees = [cls for cls in set(map(type, leaves)) if structures.is_tree(cls)]
+    trees = structures.unregistered(leaves)
     for cls in trees:
         register_dataclass(cls)
     return flatten_other(tree) if trees else (leaves, Structure(spec, len(leaves)))

@@ -24,6 +24,7 @@ MAX_DEPTH = 50  # of simple trees, since what walks them is recursive
 FEW_USES = 16  # of a simple structure; then it is used often, and optree is faster
 _registered: set[type] = set()
 _leaves: set[type] = set()  # classes known not to be pytrees
+_others: set[type] = set()  # classes known not to be in simple trees
 
 
 class OtherTree(Exception):
@@ -53,9 +54,12 @@ class Structure:
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Structure):
             return False
-        if is_simple(self.nodes) and is_simple(other.nodes):
+        if self.nodes == other.nodes:
+            return True
+        simple = is_simple(self.nodes), is_simple(other.nodes)
+        if all(simple):
             return are_equal(self.nodes, other.nodes)
-        return bool(self.spec == other.spec)
+        return any(simple) and bool(self.spec == other.spec)
 
     def __hash__(self) -> int:
         return self.num_leaves
@@ -201,7 +205,10 @@ def nodes_of(tree: Any, leaves: list[Any], depth: int = MAX_DEPTH) -> Any:
 
 def is_leaf(cls: type) -> bool:
     """True for a class that neither optree nor Lucid takes apart."""
+    if cls in _others:
+        return False
     if issubclass(cls, (tuple, dict, deque)) or is_tree(cls) or is_registered(cls):
+        _others.add(cls)  # whatever it is, optree will know
         return False
     _leaves.add(cls)
     return True
@@ -256,6 +263,13 @@ def gather(nodes: Any, tree: Any, parts: list[Any]) -> None:
     else:
         for inside, x in zip(children, tree):
             gather(inside, x, parts)
+
+
+def unregistered(leaves: list[Any]) -> list[type]:
+    """Return the classes of leaves that should be pytrees."""
+    if _leaves.issuperset(map(type, leaves)):
+        return []
+    return [cls for cls in set(map(type, leaves)) if not is_leaf(cls) and is_tree(cls)]
 
 
 def is_tree(cls: type) -> bool:

@@ -36,6 +36,7 @@ STATE = {
     "lucid.func.custom_rules.reverse._running_bwd": "rules that run right now",
     "lucid.func.custom_rules.forward._running_jvp": "rules that run right now",
     "lucid.support.structures._leaves": "classes known as leaves",
+    "lucid.support.structures._others": "classes that optree is asked about",
     "lucid.support.structures._registered": "classes registered as pytrees",
     "lucid.support.locks._locks": "the locks of the package, weakly",
     "lucid.support.locks._of_threads": "the locks of threads that a fork takes, weakly",
