@@ -248,3 +248,17 @@ def test_an_expected_loss_of_probabilities_checks_no_classes():
         w.grad = None
         want = -(t * log_softmax(x.numpy() @ w.detach().numpy())).sum(1).mean()
         np.testing.assert_allclose(loss.item(), want, rtol=1e-5)
+
+
+def test_gradients_are_accumulated_over_steps_that_wait_for_an_update():
+    """A call is not expected while the step before it still waits for an optimizer."""
+    w = lucid.tensor([[[1.0, 2.0]]], requires_grad=True)
+    x = lucid.tensor([[[1.0, 3.0, -5.0]]])
+    optimizer = lucid.optim.SGD([w], lr=0.0)
+    for step in range(LATE + 8):
+        if step < LATE or step % 3 == 0:
+            optimizer.zero_grad()
+        F.conv1d(x, w).exp().log().sum().backward()
+        if step < LATE or step % 3 == 2:
+            optimizer.step()
+    np.testing.assert_allclose(w.grad.numpy(), [[[8.0, -4.0]]], rtol=1e-5)
