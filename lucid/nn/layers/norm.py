@@ -137,12 +137,16 @@ class BatchNorm(RunningNorm):
         training = self.training
         if training and self.track_running_stats:
             self.copy_shared_buffers()
-            count = self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1.0 / count.to(input.dtype)
-        mean = self.running_mean
+            count = self.num_batches_tracked
+            if count is not None:
+                count.add_(1)
+                if momentum is None:
+                    momentum = 1.0 / count.to(input.dtype)
+        mean, var = self.running_mean, self.running_var
+        if training and not self.track_running_stats:  # set on a layer that has statistics
+            mean = var = None
         return F.batch_norm(
-            input, mean, self.running_var, self.weight, self.bias, training or mean is None,
+            input, mean, var, self.weight, self.bias, training or (mean is None and var is None),
             0.0 if momentum is None else momentum, self.eps,
         )  # fmt: skip
 

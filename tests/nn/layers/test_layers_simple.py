@@ -253,6 +253,19 @@ def test_batch_norm_learns_the_statistics_it_evaluates_with(momentum):
     np.testing.assert_allclose(found, (batches[0] - mean) / np.sqrt(var + 1e-5), rtol=1e-9)
 
 
+def test_batch_norm_that_no_longer_tracks_statistics_leaves_those_it_has():
+    layer, x = nn.BatchNorm1d(6, affine=False).double(), RNG.normal(2, 3, (8, 6))
+    layer(lucid.tensor(x))
+    before = [b.numpy().copy() for b in layer.buffers()]
+    layer.track_running_stats = False
+    np.testing.assert_allclose(layer(lucid.tensor(x * 2)).numpy(), normalized(x * 2, (0,)))
+    for b, kept in zip(layer.buffers(), before):
+        np.testing.assert_array_equal(b.numpy(), kept)
+    layer.eval()
+    y = (x - before[0]) / np.sqrt(before[1] + 1e-5)
+    np.testing.assert_allclose(layer(lucid.tensor(x)).numpy(), y)
+
+
 def test_batch_norm_gives_its_statistics_back_from_a_transform_of_the_module():
     layer, x = nn.BatchNorm1d(6).double(), lucid.tensor(X)
 
