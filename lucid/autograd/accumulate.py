@@ -37,6 +37,8 @@ def store_gradients(
     counters.backward_passes += 1
     watched = []
     for node, g in zip(starts, grads):
+        if node.cell is not None and node.cell.frozen:
+            continue
         if fast and g is not None and can_store(node.cell, g, given):
             node.cell.grad = g
             continue
@@ -59,7 +61,9 @@ def store_arrays(starts: Sequence[Node], arrays: Sequence[np.ndarray]) -> bool:
         cell = node.cell
         if cell is None or cell.grad is not None or cell.hooks or cell.post_accumulate_hooks:
             return False
-        if cell.state is not None or array.base is not None or not array.flags.writeable:
+        if cell.frozen or cell.state is not None:
+            return False
+        if array.base is not None or not array.flags.writeable:
             return False
     counters.backward_passes += 1
     cls = tape.tensor_class

@@ -255,7 +255,8 @@ class GradCell:
     """The gradient that `backward` accumulates for one value, and its hooks."""
 
     __slots__ = (
-        "grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain", "state",
+        "frozen", "grad", "hooks", "keep", "post_accumulate_hooks", "previous_nodes", "retain",
+        "state",
     )  # fmt: skip
     any_keep = False  # whether there has been a cell with `keep`
 
@@ -264,6 +265,7 @@ class GradCell:
         self.grad: Any = None
         self.hooks: dict[int, Any] = {}
         self.post_accumulate_hooks: dict[int, Any] = {}
+        self.frozen = False  # the leaf requires no gradient any more: older graphs give it none
         self.retain = False
         self.keep = False  # whatever is computed from this leaf retains its gradient
         self.previous_nodes: list[Any] = []

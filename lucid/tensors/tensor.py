@@ -174,6 +174,8 @@ class Tensor(Values, Methods, Operators):
         if self.storage is not None:
             self.node.stamp = (self.storage, self.storage.version)
         self.node.cell = cell or (GradCell() if requires_grad else None)
+        if self.node.cell is not None:
+            self.node.cell.frozen = not requires_grad
         return self
 
     @property

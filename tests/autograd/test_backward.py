@@ -524,3 +524,19 @@ def test_a_leaf_that_is_changed_after_its_view_was_read_is_an_error():
             w.mul_(0.5)
         with pytest.raises(MutationError, match="changed in place"):
             loss.backward()
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+def test_a_leaf_that_is_frozen_after_it_was_read_gets_no_gradient(steps):
+    w, v = (lucid.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    for _ in range(steps):
+        w.grad = v.grad = None
+        w.requires_grad_(True)
+        y = (lucid.exp(w) * w * v * v).sum()
+        w.requires_grad_(False)
+        y.backward()
+        assert w.grad is None
+        np.testing.assert_allclose(v.grad.numpy(), 2 * np.exp([1, 2]) * [1, 4], rtol=1e-6)
+    w.requires_grad_(True)
+    (w * v).sum().backward()
+    np.testing.assert_array_equal(w.grad.numpy(), [1, 2])

@@ -353,7 +353,7 @@ def can_wait(run: StepRun, cells: Sequence[GradCell | None]) -> bool:
         return False
     seen: set[int] = set()
     for cell, grad in zip(cells, run.sequence.prepared.derivative.graph.outputs):
-        if cell is None or has_hooks(cell):
+        if cell is None or cell.frozen or has_hooks(cell):
             return False
         x = cell.grad
         if x is None:

@@ -52,7 +52,7 @@ def same_bits(x: np.ndarray, y: np.ndarray) -> bool:
 def hooks_of(cell: Any) -> tuple[int, ...]:
     state = cell.state
     on_node = () if state is None else (*state.prehooks, *state.hooks)
-    return (*cell.hooks, *cell.post_accumulate_hooks, *on_node)
+    return (int(cell.frozen), *cell.hooks, *cell.post_accumulate_hooks, *on_node)
 
 
 def one_per_memory(written: list[Any], recorder: Recorder) -> tuple[list[Any], list[Any]]:
