@@ -12,6 +12,7 @@ keeps its history, as in PyTorch: the op `overwritten` represents it on the tape
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from sys import getrefcount
 from threading import get_ident
 from typing import Any
@@ -107,9 +108,31 @@ def flush_pending() -> None:
 
 
 def flush_before_write(x: Any) -> None:
-    """Compute what this thread has left pending, if a write to `x` would change it."""
+    """Compute what this thread has left pending, if a write to `x` would change it.
+
+    What other threads have left pending keeps the values from before.
+    """
     if has_pending() and followers[get_ident()].touches(x):
         followers[get_ident()].stop()
+    if others_have_pending():
+        keep_for_others([x.raw])
+
+
+def others_have_pending() -> bool:
+    """True if eager code of another thread has left something pending."""
+    own = get_ident()
+    return any([x.at and thread != own for thread, x in list(followers.items())])
+
+
+def keep_for_others(raws: Sequence[Any]) -> None:
+    """Let other threads keep the values that they wait to read from these arrays.
+
+    The memory of the arrays is about to be written, or seen by NumPy.
+    """
+    own = get_ident()
+    for thread, follower in list(followers.items()):
+        if thread != own and follower.at:
+            follower.keep_before_write(raws)
 
 
 def can_defer_write(x: Any) -> bool:

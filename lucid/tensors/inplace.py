@@ -49,6 +49,7 @@ from lucid.tape.writes import (
     has_shared_elements,
     is_recorded,
     mark_written,
+    others_have_pending,
     shared_elements_error,
 )
 from lucid.tensors.mutation import RANK, assign
@@ -175,9 +176,12 @@ def plain_operand(x: Any, other: Any) -> np.ndarray | None:
             flags |= other.node.flags
     else:
         return None
-    if followers and has_pending():
-        if operand.__class__ is not np.ndarray or followers[get_ident()].touches(x):
+    if followers:
+        if others_have_pending():
             return None
+        if has_pending():
+            if operand.__class__ is not np.ndarray or followers[get_ident()].touches(x):
+                return None
     modes = current()
     is_unrecorded = (not flags or (flags == GRAD and not modes.grad)) and not modes.maps
     return operand if is_unrecorded else None

@@ -18,8 +18,9 @@ from lucid.tape.node import (
     followers,
     is_recording,
 )
+from lucid.tape.recording.pending import is_pending
 from lucid.tape.views import make_row_major, mark_exported
-from lucid.tape.writes import flush_pending
+from lucid.tape.writes import flush_pending, keep_for_others, others_have_pending
 from lucid.tensors import numpy_protocols
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Values(Traced):
             return local.recorder.on_value_read(self, what, caller())
         if followers:
             flush_pending()
+            if others_have_pending() and not is_pending(self.raw):
+                keep_for_others([self.raw])
         return self.value
 
     def numpy(self, *, force: bool = False) -> np.ndarray:

@@ -50,6 +50,7 @@ class Follower(SideOperations):
     steps     the expected operations, and one that nothing is
     tape      what the steps return
     bound     the slots that operands of the operation at hand were the first to fill
+    is_overwritten    whether another thread has written to what the step reads
     """
 
     def __init__(self, sequence: StepSequence) -> None:
@@ -60,7 +61,7 @@ class Follower(SideOperations):
         self.slots, self.outs = self.tape.slots, self.tape.outs
         self.bound: list[int] = []
         self.waiting: StepRun | None = None
-        self.is_freed = False
+        self.is_freed = self.is_overwritten = False
 
     def start(self, thread: int, before: StepSequence | None) -> None:
         """Follow the next operations of a thread, from the first step on.
@@ -72,7 +73,7 @@ class Follower(SideOperations):
             abandoned.stop()
         self.thread, self.before = thread, before
         self.at = self.waited = 0
-        self.is_freed = False
+        self.is_freed = self.is_overwritten = False
         followers[thread] = self
 
     def quick(self, op: Any, form: int, x: Any, y: Any = None) -> Any:
@@ -321,9 +322,9 @@ class Follower(SideOperations):
 
     def stop(self) -> None:
         """Compute what is pending one by one, and go on eagerly."""
-        is_next = followers.get(get_ident()) is self
+        is_next = followers.get(self.thread) is self
         if is_next:
-            del followers[get_ident()]
+            del followers[self.thread]
         if not self.at:
             if is_next:
                 self.sequence.idle.append(self)
@@ -342,6 +343,23 @@ class Follower(SideOperations):
         self.made += self.tape.values
         self.release(live)
         del self.tape, self.slots, self.outs  # it is not used again
+
+    def keep_before_write(self, raws: Sequence[Any]) -> None:
+        """Keep what is in these arrays: another thread writes to them, or NumPy sees them now.
+
+        `backward()` runs eagerly then, which knows what was written.
+        """
+        if any([is_pending(x) and x.run is self for x in raws]):
+            self.stop()
+            return
+        owners = {id(owner_of(x)) for x in raws if x.__class__ is np.ndarray}
+        if owners.isdisjoint(self.owners):
+            return
+        self.is_overwritten = True
+        for slot, x in list(self.arrays.items()):
+            if x.__class__ is np.ndarray and id(owner_of(x)) in owners:
+                self.arrays[slot] = x.copy()
+        self.given[:] = [x.copy() if id(owner_of(x)) in owners else x for x in self.given]
 
     def nodes(self) -> list[Node]:
         """Return the Nodes of the steps that were followed."""
@@ -392,7 +410,7 @@ class Follower(SideOperations):
 
         None if the root is not the end of the sequence, or a hook is to be called on the way.
         """
-        if self.at != len(self.sequence.steps):
+        if self.at != len(self.sequence.steps) or self.is_overwritten:
             return None
         cut = self.sequence.cut.with_nodes(self.slots)
         if cut.slots[cut.outputs[0]] is not root.node or self.has_watchers(cut):  # type: ignore[index]

@@ -27,9 +27,14 @@ from lucid.ops.core.errstate import quiet
 from lucid.ops.core.promote import Default
 from lucid.tape.modes import current
 from lucid.tape.node import GradCell, Traced, followers, wrap
-from lucid.tape.recording.pending import Pending, PendingRun, has_array
+from lucid.tape.recording.pending import Pending, PendingRun, has_array, is_pending
 from lucid.tape.views import owner_of
-from lucid.tape.writes import can_defer_write, mark_written
+from lucid.tape.writes import (
+    can_defer_write,
+    keep_for_others,
+    mark_written,
+    others_have_pending,
+)
 
 MAX_ALONE = 4  # steps in a row that ran without an update, before they no longer wait for one
 RETRY = 64  # steps after which one waits again
@@ -151,6 +156,12 @@ class StepRun(PendingRun):
         """True if a write to `x` changes what is pending."""
         return self.follower.touches(x)
 
+    def keep_before_write(self, raws: Sequence[Any]) -> None:
+        """Another thread writes to these arrays, or NumPy sees them: run both passes before."""
+        with self.lock:
+            if self.grads and any([is_read(self.follower, self, x) for x in raws]):
+                self.stop()
+
     def defer_write(self, x: Any, new: Any) -> bool:
         """A gradient is not written before it is there."""
         return False
@@ -197,11 +208,16 @@ class StepRun(PendingRun):
         """Run both passes and the update that `path` has recorded, as one program, if possible."""
         if not is_simple(path):
             return False
-        if not self.repeats(path, path.joint):
-            path.joint = self.new_joint(path)
-        joint = path.joint
+        with self.lock:
+            if not self.grads:  # another thread has looked at a value
+                return False
+            if not self.repeats(path, path.joint):
+                path.joint = self.new_joint(path)
+            joint = path.joint
         if joint is None:
             return False
+        if others_have_pending():
+            keep_for_others([*self.inputs, *[array() for array in joint.others]])
         with self.lock:
             if not self.grads:
                 return False
@@ -337,6 +353,13 @@ def are_apart(values: Sequence[np.ndarray], overwritten: Sequence[int]) -> bool:
     owners = [id(owner_of(x)) for x in values]
     counts = Counter(owners)
     return all([counts[owners[i]] == 1 for i in overwritten])
+
+
+def is_read(follower: Any, run: StepRun, raw: Any) -> bool:
+    """True if an array is one that a waiting step reads, or has not computed yet."""
+    if raw.__class__ is np.ndarray:
+        return id(owner_of(raw)) in follower.owners
+    return is_pending(raw) and raw.run in (follower, run)
 
 
 def expects_update(sequence: StepSequence) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 
 from lucid.compiler.jit.donation import copy_if_shared, have_distinct_memory, invalidate
 from lucid.tape import node as tape
-from lucid.tape.node import Traced, untracked_tensors
+from lucid.tape.node import Traced, followers, untracked_tensors
+from lucid.tape.writes import keep_for_others
 
 new = object.__new__
 ndarray = np.ndarray
@@ -90,8 +91,11 @@ class FastCall:
             x = values[i]
             if x is None or x.shape != shape or x.dtype != dtype:
                 return None
-        if self.overwrites and not have_distinct_memory(values):
-            return None
+        if self.overwrites:
+            if followers:
+                keep_for_others(values)
+            if not have_distinct_memory(values):
+                return None
         if path.cleared:
             if not path.types_match(values, 0):
                 return None

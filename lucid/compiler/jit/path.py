@@ -35,13 +35,13 @@ from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import Modes, local
-from lucid.tape.node import GRAD, Node, Traced, requires_grad_changes, wrap
+from lucid.tape.node import GRAD, Node, Traced, followers, requires_grad_changes, wrap
 from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import array_of
 from lucid.tape.recording.recorder import Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
 from lucid.tape.views import node_of
-from lucid.tape.writes import count_unshared_write, mark_written
+from lucid.tape.writes import count_unshared_write, keep_for_others, mark_written
 
 call: Any = LazyModule("lucid.ops.higher_order.call")  # of calls that are differentiated
 interpret: Any = LazyModule("lucid.ir.interpret")
@@ -245,6 +245,8 @@ class Path:
         """Run the program, copying inputs that it overwrites and that share memory."""
         self.compile()
         if self.overwritten:
+            if followers:
+                keep_for_others(values)
             values = copy_if_aliased(values, self.overwritten)
         self.clear_gradients()
         try:
@@ -400,6 +402,8 @@ class Path:
     def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
         """Give tensors the values that a run has computed for them."""
         source = None
+        if followers:
+            keep_for_others([x.raw for x in tensors])
         for x, value in zip(tensors, values):
             if value is not x.raw:
                 x.value[...] = value
