@@ -91,6 +91,9 @@ def accumulate(node: Node, g: Any, create_graph: bool, given: set[int]) -> Any:
             if has_hooks(cell):  # which may have kept it
                 given.add(id(g.value))
             cell.grad = wrap(unshared_array(g.value, given))
+    elif not create_graph and is_recording() and local.recorder.keeps_gradient(cell):
+        with Grad(False):
+            cell.grad.add_(g)
     elif create_graph or any(x.node is not None or x.raw is None for x in (cell.grad, g)):
         cell.grad = cell.grad + g
     else:

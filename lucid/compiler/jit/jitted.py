@@ -229,7 +229,7 @@ class Jitted(CallSignature, Generic[P, R]):
         extra = path.arrays()
         if extra is None or not path.types_match(extra, len(values)):
             return None
-        if path.written and overlap(values, [x.value for x in path.written]):
+        if path.written and overlap(values, [x.value for x in path.written_tensors()]):
             return RUN_PYTHON  # a write changes an argument too
         if path.layouts and not path.layouts_match(values):
             return None

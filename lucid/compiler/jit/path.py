@@ -35,7 +35,15 @@ from lucid.tape.bind import bind
 from lucid.tape.cut import cut_since
 from lucid.tape.markers import STOP_GRADIENT
 from lucid.tape.modes import Modes, local
-from lucid.tape.node import GRAD, Node, Traced, followers, requires_grad_changes, wrap
+from lucid.tape.node import (
+    GRAD,
+    GradCell,
+    Node,
+    Traced,
+    followers,
+    requires_grad_changes,
+    wrap,
+)
 from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import array_of
 from lucid.tape.recording.recorder import Recorder, attribute_changes, is_unchanged
@@ -54,10 +62,38 @@ class Argument(NamedTuple):
     number: int
 
 
+class Gradient(NamedTuple):
+    """A leaf of the result that is the gradient of a leaf itself."""
+
+    cell: Any
+
+
+COMPUTED = object()  # a gradient that the program computes
+
+
 def equal_outputs(x: Any, y: Any) -> bool:
-    if x.__class__ is Argument is y.__class__:
-        return x == y
+    if x.__class__ is y.__class__ and x.__class__ in (Argument, Gradient):
+        return x == y  # type: ignore[no-any-return]
     return x is y or equal_constants(x, y)
+
+
+def gradient_end(cell: Any, recorder: Recorder) -> Any:
+    """Return what a recorded run leaves as the gradient in a cell.
+
+    The cell whose gradient it was before (mostly this one), another tensor, COMPUTED or None.
+    """
+    y = cell.grad
+    if y is None:
+        return None
+    found = recorder.grads.get(id(y))
+    if found is not None:
+        return found
+    return y if id(y) not in recorder.arguments and is_outside(y, recorder) else COMPUTED
+
+
+def is_outside(y: Any, recorder: Recorder) -> bool:
+    """True for a tensor that the run has read or written, and that is older."""
+    return id(y) in recorder.written or recorder.captured.get(node_of(y)) is y
 
 
 class Path:
@@ -67,6 +103,8 @@ class Path:
         self, jitted: Any, recorder: Recorder, inputs: Sequence[Node], result: Any, in_tree: Any
     ) -> None:
         leaves, self.out_tree = flatten(result)
+        self.cells = [cell for cell, _ in recorder.cells.values()]
+        self.grad_ends = [gradient_end(cell, recorder) for cell in self.cells]
         self.donated = jitted.donated_leaves(in_tree)
         self.static_outputs = [self.static_output(y, recorder) for y in leaves]
         outputs = [y for y, known in zip(leaves, self.static_outputs) if known is None]
@@ -79,7 +117,8 @@ class Path:
                 captured.append(node)
                 self.sources.append(recorder.grads.get(id(x), x))
         every_written = [x for x, _ in recorder.written.values()]
-        self.written, self.aliases = one_per_memory(every_written, recorder)
+        written, self.aliases = one_per_memory(every_written, recorder)
+        self.written = [recorder.grads.get(id(x), x) for x in written]
         overwritten = {i: x for i, x in recorder.overwritten.items() if i not in self.donated}
         self.written_arguments = list(overwritten)
         self.layouts = {i: recorder.array_before(x).strides for i, x in overwritten.items()}
@@ -87,13 +126,11 @@ class Path:
             read = {i: x.saved for i, x in enumerate(inputs) if i not in recorder.overwritten}
             strided = {i: x for i, x in read.items() if not x.flags.c_contiguous}
             self.layouts.update({i: x.strides for i, x in strided.items()})
-        self.cells = [cell for cell, _ in recorder.cells.values()]
         self.had_grad = [
             (cell, before is not None)
             for i, (cell, before) in recorder.cells.items()
             if i not in recorder.assigned_grads
         ]
-        self.sets_grad = [cell.grad is not None for cell in self.cells]
         self.guards: list[Guard] = recorder.guards
         self.locks = Locks(recorder.locks.values(), traces=bool(recorder.written))
         self.entries = list(recorder.entries.values())
@@ -103,8 +140,9 @@ class Path:
         self.hooks = [hooks_of(cell) for cell in self.cells]
         self.checked_at = (attribute_changes[0], requires_grad_changes[0])
         self.mismatch = ""
-        changed = [cell.grad for cell in self.cells if cell.grad is not None]
-        tensors = [*outputs, *self.written, *overwritten.values(), *changed]
+        ends_of = zip(self.cells, self.grad_ends)
+        changed = [cell.grad for cell, end in ends_of if end is COMPUTED]
+        tensors = [*outputs, *written, *overwritten.values(), *changed]
         self.ends = [y.raw for y in tensors]  # pending until the first run
         ends: list[Any] = [node_of(y) for y in tensors]
         ends += [guard.node for guard in self.guards]
@@ -124,7 +162,7 @@ class Path:
         )
         self.is_ordered = any([eqn.op.ordered for eqn in self.graph.equations])
         self.n_outputs = len(outputs)
-        self.n_state = len(self.written) + len(overwritten) + sum(self.sets_grad)
+        self.n_state = len(self.written) + len(overwritten) + len(changed)
         self.grad, self.default = local.grad, Default.floating
         self.name = jitted.name
         self.backend = jitted.backend
@@ -192,8 +230,11 @@ class Path:
         index = recorder.arguments.get(id(y))
         if index is not None:
             return None if index in self.donated else Argument(index)
-        is_external = id(y) in recorder.written or recorder.captured.get(node_of(y)) is y
-        return y if is_external else None
+        cell = recorder.grads.get(id(y))
+        if cell is not None:
+            is_left = any([x is cell is end for x, end in zip(self.cells, self.grad_ends)])
+            return Gradient(cell) if is_left else None
+        return y if is_outside(y, recorder) else None
 
     def recorded_outputs(self, result: Any, recorder: Recorder) -> list[np.ndarray]:
         """Return the outputs of the recorded run, in memory of their own, as later calls do."""
@@ -264,9 +305,13 @@ class Path:
     def operands(self) -> list[Any]:
         """Return the captured tensors as operands on the tape: copies of those it writes to."""
         found = self.captured_tensors()
-        for x in self.written:
+        for x in self.written_tensors():
             found = [wrap(x.value.copy()) if y is x else y for y in found]
         return found
+
+    def written_tensors(self) -> list[Any]:
+        """Return the tensors that the path writes besides arguments; gradients are those of now."""
+        return [x if isinstance(x, Traced) else x.grad for x in self.written]
 
     def fits(self, modes: Modes) -> bool:
         """True if a fast call may run in these modes, which are remembered if they hold no tape."""
@@ -382,6 +427,7 @@ class Path:
             and same_objects(self.sources, other.sources)
             and same_objects(self.written, other.written)
             and same_objects(self.cells, other.cells)
+            and same_objects(self.grad_ends, other.grad_ends)
             and (self.written_arguments, self.layouts) == (other.written_arguments, other.layouts)
             and self.out_tree == other.out_tree
             and all(map(equal_outputs, self.static_outputs, other.static_outputs))
@@ -391,13 +437,18 @@ class Path:
 
     def commit(self, values: Sequence[np.ndarray], args: Sequence[Any] = ()) -> None:
         """Write back the state that a run has changed."""
-        written = self.written
+        written = self.written_tensors()
         if self.written_arguments:
-            written = [*written, *[args[i] for i in self.written_arguments]]
+            written += [args[i] for i in self.written_arguments]
         after_recording(self.write, written, values)
         rest = iter(values[len(written) :])
-        for cell, sets in zip(self.cells, self.sets_grad):
-            cell.grad = wrap(next(rest)) if sets else None
+        before = [x.grad for x in self.cells]
+        for cell, end in zip(self.cells, self.grad_ends):
+            if end is COMPUTED:
+                cell.grad = wrap(next(rest))
+            elif end is not cell:
+                is_moved = isinstance(end, GradCell)
+                cell.grad = before[self.cells.index(end)] if is_moved else end
 
     def write(self, tensors: Sequence[Any], values: Sequence[np.ndarray]) -> None:
         """Give tensors the values that a run has computed for them."""
@@ -422,13 +473,8 @@ class Path:
     @cached_property
     def leaves_gradients(self) -> bool:
         """True if every `.grad` that the run has read is afterward what it was before."""
-        n = self.n_outputs + len(self.written) + len(self.written_arguments)
-        before = {id(x): y for x, y in zip(self.sources, self.source_vars())}
-        after = iter(self.graph.outputs[n:])
-        return all([
-            sets and before.get(id(cell)) is next(after)
-            for cell, sets in zip(self.cells, self.sets_grad)
-        ])  # fmt: skip
+        unwritten = all([isinstance(x, Traced) for x in self.written])
+        return unwritten and same_objects(self.cells, self.grad_ends)
 
     def source_vars(self) -> Sequence[Var]:
         """Return the inputs of the Graph that are captured tensors."""
@@ -448,5 +494,7 @@ class Path:
                 y = next(rest)
             elif y.__class__ is Argument:
                 y = as_tensor(args[y.number])
+            elif y.__class__ is Gradient:
+                y = y.cell.grad
             leaves.append(y)
         return unflatten(self.out_tree, leaves)

@@ -187,9 +187,13 @@ def trace_path(
             result = jitted.call_function(args, tree, inputs)
             guard_unchanged(recorder, variables)
             y = None
-            for y in flatten(result)[0]:
-                if isinstance(y, Traced):
+            grads = [cell.grad for cell, _ in recorder.cells.values()]
+            moved = [y for y in grads if y is not None and id(y) not in recorder.grads]
+            left = {id(y) for y, (_, before) in zip(grads, recorder.cells.values()) if y is before}
+            for y in (*flatten(result)[0], *moved):
+                if isinstance(y, Traced) and id(y) not in left:
                     note_read(node_of(y), y)
+            del grads, moved
             path = Path(jitted, recorder, starts, result, tree)
             if recorder.defers:
                 del result, inputs, y
@@ -237,6 +241,6 @@ def tracked_outputs(
     before = recorder.before
     captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
     operands = (*tensors, *captured, *[wrap(c) for c in path.constants])
-    values = [*outputs, *[x.value.copy() for x in path.written], *[g.recorded for g in path.guards]]
+    values = [*outputs, *[x.value.copy() for x in path.written_tensors()], *[g.recorded for g in path.guards]]
     outs = bind_precomputed(Call(path.graph), operands, tuple(values))
     return path.detach_constants(operands, outs[: path.n_outputs])

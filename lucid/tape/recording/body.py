@@ -239,6 +239,10 @@ class BodyRecorder(Recorder):
         if self.outer is not None:
             self.outer.on_grad_access(cell, assigns, clears)
 
+    def keeps_gradient(self, cell: Any) -> bool:
+        """A body may not change a gradient from outside, which `restore_gradients` notices."""
+        return False
+
     def restore_gradients(self, complain: bool) -> None:
         """Restore `.grad` of outside tensors; raise an error if the body has changed one."""
         changed = None

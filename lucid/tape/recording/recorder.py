@@ -187,8 +187,12 @@ class Recorder:
         for cell, grad in self.cells.values():
             if self.defers:
                 cell.grad = grad
-            elif cell.grad is not None:
+            elif cell.grad is not None and self.is_made(cell.grad):
                 cell.grad = wrap(cell.grad.value)
+
+    def is_made(self, x: Any) -> bool:
+        """True for a tensor that was made during the run, False for one that it has read."""
+        return id(x) not in self.grads and self.captured.get(x.node) is not x
 
     def is_external(self, node: Node | None) -> bool:
         """True if the tensor with this Node existed before the run."""
@@ -348,8 +352,18 @@ class Recorder:
                 self.assigned_grads.add(id(cell))
             if clears:
                 self.cleared_grads.add(id(cell))
-            if cell.grad is not None:
-                self.grads[id(cell.grad)] = cell
+            x = cell.grad
+            if x is not None and not assigns and (id(x) in self.views or self.is_external(x.node)):
+                self.grads[id(x)] = cell
+
+    def keeps_gradient(self, cell: Any) -> bool:
+        """True if backward adds to the gradient in `cell` in place, as one that is not recorded."""
+        x = view = cell.grad
+        while view.origin is not None:
+            view, op, _ = view.origin
+            if op.name == "broadcast" or op.may_overlap:
+                return False
+        return x.raw is not None and not (x.node is not None and x.node.flags & GRAD)
 
     def roll_back(self) -> None:
         """Restore the values of everything the run has written, if it has settled."""
