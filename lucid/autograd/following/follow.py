@@ -369,8 +369,11 @@ class Follower(SideOperations):
     def release(self, live: Sequence[Any]) -> None:
         """Give tensors their arrays, views those in the memory of their bases."""
         for x, memory in self.written.values():
+            waiting = x.raw
             memory[...] = x.value
             x.raw = memory
+            if waiting.__class__ is Pending:
+                waiting.array = memory  # tensors that share the memory of `x` have it too
         for x in live:
             if x.origin is None:
                 x.raw = x.value

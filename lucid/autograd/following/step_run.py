@@ -235,6 +235,8 @@ class StepRun(PendingRun):
     def abandon(self) -> None:
         """Leave what is pending without a value; statistics keep the one before this step."""
         for x, memory in self.follower.written.values():
+            if x.raw.__class__ is Pending:
+                x.raw.array = memory  # tensors that share the memory of `x` have it too
             x.raw = memory
         for pending in (*self.values, *self.grads):
             pending.run = pending.node = None

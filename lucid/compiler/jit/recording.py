@@ -241,6 +241,10 @@ def tracked_outputs(
     before = recorder.before
     captured = [wrap(before[id(x)]) if id(x) in before else x for x in path.sources]
     operands = (*tensors, *captured, *[wrap(c) for c in path.constants])
-    values = [*outputs, *[x.value.copy() for x in path.written_tensors()], *[g.recorded for g in path.guards]]
+    values = [
+        *outputs,
+        *[x.value.copy() for x in path.written_tensors()],
+        *[g.recorded for g in path.guards],
+    ]
     outs = bind_precomputed(Call(path.graph), operands, tuple(values))
     return path.detach_constants(operands, outs[: path.n_outputs])

@@ -369,6 +369,22 @@ def test_another_thread_looks_at_a_gradient_that_waits(joined):
     assert len(found) == 2 and joined[0] > 0
 
 
+def test_a_statistic_that_is_detached_while_its_write_waits_shares_memory(joined):
+    kept = []
+
+    def during(net, optimizer, loss, i):
+        if i == 5:
+            kept.append((net[1].running_mean, net[1].running_mean.detach()))
+
+    with hot():
+        training(during)()
+    ((mean, detached),) = kept
+    assert joined[0] > 0
+    np.testing.assert_array_equal(detached.numpy(), mean.numpy())
+    detached.fill_(3.0)
+    np.testing.assert_array_equal(mean.numpy(), np.full(5, 3.0))
+
+
 def test_a_second_backward_is_an_error_while_gradients_wait(joined):
     def during(net, optimizer, loss, i):
         with pytest.raises(lucid.errors.GraphError, match="freed"):
