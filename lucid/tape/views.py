@@ -162,6 +162,16 @@ def count_holders(x: Traced) -> int:
     return sum(holding) + sum([node.saved is x.raw for node in nodes.values()])
 
 
+def base_of(x: Traced) -> Traced:
+    """Return the tensor that `x` is a view of, `x` itself if it is none.
+
+    Tensors whose bases differ may share memory after `x.data = y`, or if NumPy's arrays do.
+    """
+    while x.origin is not None:
+        x = x.origin[0]
+    return x
+
+
 def owner_of(array: np.ndarray) -> Any:
     """Return the object that owns the memory of an array."""
     owner: Any = array

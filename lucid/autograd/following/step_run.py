@@ -322,6 +322,8 @@ class StepRun(PendingRun):
             else:
                 places.append(len(self.inputs) + len(others))
                 others.append(raw)
+        if len({*places}) < len(places):
+            return None  # two tensors have one array, which both may write
         return tuple(places), others
 
     def program_with(self, path: Any, places: tuple[int, ...], others: Sequence[np.ndarray]) -> Any:

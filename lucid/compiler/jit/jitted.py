@@ -231,6 +231,8 @@ class Jitted(CallSignature, Generic[P, R]):
             return None
         if path.written and overlap(values, [x.value for x in path.written_tensors()]):
             return RUN_PYTHON  # a write changes an argument too
+        if path.is_shared(extra):
+            return RUN_PYTHON  # a write changes another captured tensor too
         if path.layouts and not path.layouts_match(values):
             return None
         if path.written_arguments and not path.is_written_alone(values, extra):

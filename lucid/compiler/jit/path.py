@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lucid.compiler.backends.selection import using
-from lucid.compiler.jit.donation import copy_if_aliased, overlap
+from lucid.compiler.jit.donation import copy_if_aliased, have_distinct_memory, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
 from lucid.compiler.jit.guards.guarded_scopes import equal_constants
 from lucid.compiler.jit.hot_programs import compile_hot
@@ -48,7 +48,7 @@ from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import array_of
 from lucid.tape.recording.recorder import Recorder, attribute_changes, is_unchanged
 from lucid.tape.tiering import Tiering
-from lucid.tape.views import node_of
+from lucid.tape.views import base_of, node_of
 from lucid.tape.writes import count_unshared_write, keep_for_others, mark_written
 
 call: Any = LazyModule("lucid.ops.higher_order.call")  # of calls that are differentiated
@@ -312,6 +312,26 @@ class Path:
     def written_tensors(self) -> list[Any]:
         """Return the tensors that the path writes besides arguments; gradients are those of now."""
         return [x if isinstance(x, Traced) else x.grad for x in self.written]
+
+    def is_shared(self, extra: Sequence[np.ndarray]) -> bool:
+        """True if what it writes besides arguments shares memory with another captured tensor.
+
+        `extra` is what it reads besides the arguments. Views of each other are known as such.
+        """
+        written = self.written_tensors()
+        arrays = [x.value for x in written]
+        if not written or have_distinct_memory([*arrays, *self.unwritten_arrays(extra)]):
+            return False
+        tensors = [*written, *[x for x in self.captured_tensors() if x is not None]]
+        return any([
+            x is not y and np.may_share_memory(x.value, y.value) and base_of(x) is not base_of(y)
+            for x in written for y in tensors
+        ])  # fmt: skip
+
+    def unwritten_arrays(self, extra: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the arrays that it reads besides the arguments, and does not write."""
+        written = set(map(id, self.written))
+        return [x for x, source in zip(extra, self.sources) if id(source) not in written]
 
     def fits(self, modes: Modes) -> bool:
         """True if a fast call may run in these modes, which are remembered if they hold no tape."""

@@ -27,7 +27,7 @@ from lucid.tape.modes import current, local, set_modes
 from lucid.tape.node import GRAD, Node, active_recorders, next_serial, wrap
 from lucid.tape.recording.guards import Guard
 from lucid.tape.recording.pending import CannotWait, Pending, PendingRun
-from lucid.tape.views import node_of, owner_of
+from lucid.tape.views import base_of, node_of, owner_of
 
 _getters: dict[type, Any] = {}  # watched classes -> __getattribute__ while a Recorder is active
 attribute_changes = [0]  # how often an attribute of an object of these classes was set
@@ -286,7 +286,7 @@ class Recorder:
             return
         owner = id(owner_of(x.raw))
         other = self.owners.setdefault(owner, x)
-        if other is not x and (x.storage is None or other.storage is not x.storage):
+        if other is not x and base_of(other) is not base_of(x):
             self.shared.add(owner)
             written = [array for _, array, _ in self.originals.values()]
             if any([id(owner_of(array)) == owner for array in written]):

@@ -277,3 +277,42 @@ def test_a_view_of_what_a_settled_run_has_written_stays_writable():
         f(*args)
     c.add_(1.0)
     assert np.array_equal(c, np.full((2, 2), 31.0)) and np.array_equal(d, c)
+
+
+@pytest.mark.parametrize("since", [0, 1, 3])
+@pytest.mark.parametrize("make", [lambda x: x.data, lambda x: x.data.view(-1)])
+def test_writes_to_tensors_that_were_given_one_memory(make, since):
+    """`b.data = a.data` makes neither a view of the other."""
+    a, b = lucid.tensor([1.0, 2.0]), lucid.tensor([3.0, 0.5])
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 0.5])
+
+    @lucid.jit
+    def step():
+        a.add_(1.0)
+        b.mul_(2.0)
+
+    for i in range(5):
+        if i == since:
+            b.data, y = make(a), x
+        step()
+        x += 1.0
+        y *= 2.0
+        np.testing.assert_allclose(a.numpy(), x)
+        np.testing.assert_allclose(b.numpy(), y)
+
+
+@pytest.mark.parametrize("since", [0, 12])
+def test_an_update_of_parameters_that_share_memory_takes_both_steps(since):
+    a, b = (lucid.tensor([2.0, -1.0], requires_grad=True) for _ in range(2))
+    optimizer, x = lucid.optim.SGD([a, b], lr=0.5), np.array([2.0, -1.0])
+    for i in range(20):
+        if i == since:
+            b.data = a.data
+        optimizer.zero_grad()
+        (a * lucid.tensor([1.0, 2.0]) + b * 4.0).sum().backward()
+        optimizer.step()
+        x -= 0.5 * np.array([1.0, 2.0])
+        if i >= since:
+            x -= 0.5 * 4.0
+            np.testing.assert_allclose(b.detach().numpy(), x)
+        np.testing.assert_allclose(a.detach().numpy(), x)
