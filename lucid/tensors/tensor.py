@@ -306,11 +306,13 @@ class Tensor(Values, Methods, Operators):
         return handle(self.cell().post_accumulate_hooks, lambda _: hook(tensor_ref()))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradient to None, or to zeros."""
-        if flag("zero_grad", "set_to_none", set_to_none) or self.grad is None:
+        """Set the gradient to None, or to zeros in its own memory."""
+        if flag("zero_grad", "set_to_none", set_to_none) or (grad := self.grad) is None:
             self.grad = None
-        else:
+        elif grad.requires_grad:
             self.grad = wrap(np.zeros(self.shape, self.dtype))
+        else:
+            grad.zero_()
 
     @property
     def grad_fn(self) -> Any:

@@ -540,3 +540,17 @@ def test_a_leaf_that_is_frozen_after_it_was_read_gets_no_gradient(steps):
     w.requires_grad_(True)
     (w * v).sum().backward()
     np.testing.assert_array_equal(w.grad.numpy(), [1, 2])
+
+
+def test_zero_grad_sets_a_gradient_to_zeros_in_its_memory():
+    w, v = (lucid.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    buffer = lucid.zeros(4)
+    w.grad, v.grad = grads = buffer[:2], buffer[2:]
+    optimizer = lucid.optim.SGD([w, v], lr=0.0)
+    for _ in range(3):
+        optimizer.zero_grad(set_to_none=False)
+        np.testing.assert_array_equal(buffer.numpy(), np.zeros(4))
+        (w * 3.0 + v * v).sum().backward()
+        optimizer.step()
+        assert w.grad is grads[0] and v.grad is grads[1]
+        np.testing.assert_array_equal(buffer.numpy(), [3, 3, 2, 4])
