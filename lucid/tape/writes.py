@@ -121,6 +121,8 @@ def flush_before_write(x: Any) -> None:
 def others_have_pending() -> bool:
     """True if eager code of another thread has left something pending."""
     own = get_ident()
+    if not followers or (len(followers) == 1 and own in followers):
+        return False
     return any([x.at and thread != own for thread, x in list(followers.items())])
 
 

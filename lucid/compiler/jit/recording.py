@@ -181,7 +181,7 @@ def trace_path(
     try:
         with recorder:
             inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
-            starts = [x.node for x in inputs]
+            starts, recorder.given = [x.node for x in inputs], tensors
             static = [args[i] for i in jitted.static_indices(args) if 0 <= i < len(args)]
             variables = closure_guards(jitted.function, static)
             result = jitted.call_function(args, tree, inputs)

@@ -66,12 +66,29 @@ def _end_recordings() -> None:
 os.register_at_fork(after_in_child=_end_recordings)
 
 
+def refuse_shared_elements(x: Any) -> None:
+    """Raise an error for an argument with several elements in the same memory, which is written.
+
+    In a recorded run each element has its own value.
+    """
+    from lucid.tape.writes import has_shared_elements, read_only_error, shared_elements_error
+
+    view = x
+    while view.origin is not None:
+        view, op, _ = view.origin
+        if op.name == "broadcast":
+            raise read_only_error("jit")
+    if has_shared_elements(x):
+        raise shared_elements_error("jit")
+
+
 class Recorder:
     """What one recorded run reads and writes.
 
     captured     Node -> external tensor that was read
     constants    Node -> array that was made during the run
     arguments    id -> index of a tensor that stands for an argument
+    given        the arguments themselves, if it is the run of a jitted function
     lent         id -> argument of a body, which may write it as it may its state
     written      id -> (external tensor that was written, its Node before)
     views        id -> (tensor that shares the memory of one that was written, its Node before)
@@ -103,6 +120,7 @@ class Recorder:
         self.before: dict[int, np.ndarray] = {}
         self.inputs: set[Node] = set()
         self.arguments: dict[int, int] = {}
+        self.given: Sequence[Any] = ()
         self.lent: dict[int, Any] = {}
         self.overwritten: dict[int, Any] = {}
         self.writes_results = False
@@ -246,6 +264,8 @@ class Recorder:
         index = self.arguments.get(id(x))
         if index is not None:
             if index not in self.overwritten:
+                if self.given:
+                    refuse_shared_elements(self.given[index])
                 self.overwritten[index] = x
                 self.states.add(id(x))
                 self.keep_array(x)

@@ -316,3 +316,15 @@ def test_an_update_of_parameters_that_share_memory_takes_both_steps(since):
             x -= 0.5 * 4.0
             np.testing.assert_allclose(b.detach().numpy(), x)
         np.testing.assert_allclose(a.detach().numpy(), x)
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x[:1].expand(2, 3), lambda x: x.as_strided((2, 3), (1, 1)),
+])  # fmt: skip
+def test_an_argument_with_elements_in_the_same_memory_cannot_be_written(view):
+    base = lucid.tensor(X)
+    step = lucid.jit(lambda x: x.T[0].add_(1.0) * 2.0)
+    for _ in range(2):
+        with pytest.raises(GraphError, match="clone"):
+            step(view(base))
+        np.testing.assert_array_equal(base.numpy(), X)
