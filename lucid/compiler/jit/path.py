@@ -10,6 +10,7 @@ import numpy as np
 from lucid.compiler.backends.selection import using
 from lucid.compiler.jit.donation import copy_if_aliased, have_distinct_memory, overlap
 from lucid.compiler.jit.fast_call import FastCall, is_tracked
+from lucid.compiler.jit.gradient_ends import COMPUTED, Gradient, gradient_end, is_outside
 from lucid.compiler.jit.guards.guarded_scopes import equal_constants
 from lucid.compiler.jit.hot_programs import compile_hot
 from lucid.compiler.jit.recorded_facts import (
@@ -62,38 +63,10 @@ class Argument(NamedTuple):
     number: int
 
 
-class Gradient(NamedTuple):
-    """A leaf of the result that is the gradient of a leaf itself."""
-
-    cell: Any
-
-
-COMPUTED = object()  # a gradient that the program computes
-
-
 def equal_outputs(x: Any, y: Any) -> bool:
     if x.__class__ is y.__class__ and x.__class__ in (Argument, Gradient):
         return x == y  # type: ignore[no-any-return]
     return x is y or equal_constants(x, y)
-
-
-def gradient_end(cell: Any, recorder: Recorder) -> Any:
-    """Return what a recorded run leaves as the gradient in a cell.
-
-    The cell whose gradient it was before (mostly this one), another tensor, COMPUTED or None.
-    """
-    y = cell.grad
-    if y is None:
-        return None
-    found = recorder.grads.get(id(y))
-    if found is not None:
-        return found
-    return y if id(y) not in recorder.arguments and is_outside(y, recorder) else COMPUTED
-
-
-def is_outside(y: Any, recorder: Recorder) -> bool:
-    """True for a tensor that the run has read or written, and that is older."""
-    return id(y) in recorder.written or recorder.captured.get(node_of(y)) is y
 
 
 class Path:
