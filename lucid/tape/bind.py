@@ -33,6 +33,7 @@ from lucid.tape.node import (
     is_recording,
     leak_error,
     next_serial,
+    node_type,
     note_read,
     wrap,
 )
@@ -329,8 +330,7 @@ def sibling(node: Node, index: int) -> Node:
         other.saved, storage = node.outs[index]
         other.stamp = (storage, 0)
     else:
-        assert node.op is not None
-        other.type = infer(node.op, tuple([x.type for x in node.inputs]))[index]
+        other.type = node_type(other)
     return other
 
 

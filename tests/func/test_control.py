@@ -557,3 +557,14 @@ def test_branches_without_operands_may_close_over_results_that_no_derivative_rea
     )
     (3 * y + z).sum().backward()
     np.testing.assert_allclose(a.grad, [3.0 - 2.0] * 2)
+
+
+def test_a_loop_that_starts_from_constants_is_differentiated_again_under_vmap():
+    def last(x):
+        step = lambda c, v: ((c[0] * v * c[1], c[1] + 1), c)  # noqa: E731
+        return F.scan(step, (lucid.tensor(1.0), 1), x)[0][0]
+
+    rows = lucid.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    expected = lucid.tensor([[36.0, 18.0, 12.0], [180.0, 144.0, 120.0]])  # of 6 x0 x1 x2
+    for _ in range(2):  # the second call finds its derivative prepared
+        agree(F.vmap(F.grad(last))(rows), expected)
