@@ -116,6 +116,8 @@ def bind(op: Primitive, *xs: Any) -> Any:
         else:
             value = run(op, *values)
     except Exception as error:
+        if active_recorders and (recorder := current().recorder) is not None:
+            recorder.pending.failed = True
         raise explain(op, xs, error) from error
     if value.__class__ is tuple:
         return _bind_several(op, xs, value, flags)
@@ -133,7 +135,12 @@ def bind(op: Primitive, *xs: Any) -> Any:
 
 def _bind_deferred(op: Primitive, xs: tuple[Any, ...], flags: int, recorder: Any) -> Any:
     """`bind` in a recording: the result is pending, unless these values may make `op` fail."""
-    if can_wait(op, xs):
+    try:
+        waits = can_wait(op, xs)
+    except Exception:
+        recorder.pending.failed = True
+        raise
+    if waits:
         value = pending_result(infer(op, tuple([x.type for x in xs])), recorder.pending)
         out = _bind_result(op, xs, value, flags)
         if recorder.defers:
@@ -141,6 +148,7 @@ def _bind_deferred(op: Primitive, xs: tuple[Any, ...], flags: int, recorder: Any
     try:
         value = op.eval(*[x.array if x.__class__ is Literal else x.value for x in xs])
     except Exception as error:
+        recorder.pending.failed = True
         raise explain(op, xs, error) from error
     return _bind_result(op, xs, value, flags)
 

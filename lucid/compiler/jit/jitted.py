@@ -22,8 +22,14 @@ from lucid.compiler.jit.call_signature import CallSignature
 from lucid.compiler.jit.donation import copy_if_shared, invalidate, overlap, unshare
 from lucid.compiler.jit.fast_call import GUARD_FAILED
 from lucid.compiler.jit.path import Path
-from lucid.compiler.jit.recording import RUN_PYTHON, GuardFailure, record
-from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
+from lucid.compiler.jit.recording import (
+    RUN_PYTHON,
+    GuardFailure,
+    may_be_caught,
+    record,
+    returns,
+)
+from lucid.errors import LucidError
 from lucid.ir.graph import Graph
 from lucid.ir.pytree import flatten
 from lucid.ir.types import Type
@@ -218,9 +224,13 @@ class Jitted(CallSignature, Generic[P, R]):
         try:
             found = path.locks.run(self.run_locked, path, tensors, tracked)
         except LucidError as error:
-            if not path.guards or isinstance(error, (MiscompiledError, OutOfMemoryError)):
+            if not may_be_caught(path, error):
                 raise
-            return None  # these values may take another path, without the failing operation
+            if path.guards:
+                return None  # these values may take another path, without the failing operation
+            if not returns(self, args, kwargs, tensors):
+                raise
+            found = RUN_PYTHON
         return (self.run_python(args, kwargs, tensors),) if found is RUN_PYTHON else found
 
     def run_locked(self, path: Path, tensors: Sequence[Any], tracked: bool) -> Any:

@@ -13,6 +13,7 @@ from lucid.compiler.jit.fast_call import is_tracked
 from lucid.compiler.jit.guards.closure_guards import closure_guards, guard_unchanged
 from lucid.compiler.jit.path import Path
 from lucid.compiler.runtime import threads
+from lucid.errors import LucidError, MiscompiledError, OutOfMemoryError
 from lucid.ir.pytree import flatten
 from lucid.tape.bind import bind_precomputed
 from lucid.tape.node import GRAD, TRACE, Node, Storage, Traced, note_read, wrap
@@ -68,8 +69,38 @@ def first_run(
                 pending.array = value
         return jitted.commit(path, tensors, outs, outputs, on_tape)
 
-    found = path.locks.run(run)
+    try:
+        found = path.locks.run(run)
+    except LucidError as error:
+        if not (may_be_caught(path, error) and returns(jitted, args, kwargs, tensors)):
+            raise
+        found = RUN_PYTHON
     return jitted.run_python(args, kwargs, tensors) if found is RUN_PYTHON else found
+
+
+def may_be_caught(path: Path, error: LucidError) -> bool:
+    """True if an error of compiled code is one that Python would have seen and may handle."""
+    return not (path.is_ordered or isinstance(error, (MiscompiledError, OutOfMemoryError)))
+
+
+def returns(jitted: Any, args: Any, kwargs: Any, tensors: Sequence[Any]) -> bool:
+    """True if the function handles the error with which compiled code ended on these arguments.
+
+    It is run at once, operation by operation, and whatever it writes is undone.
+    """
+    tree = flatten((jitted.dynamic(args), kwargs))[1]
+    recorder = Recorder(reversible=True)
+    recorder.pending.defers = False
+    try:
+        recorder.begin()
+        inputs = [recorded_argument(recorder, i, x) for i, x in enumerate(tensors)]
+        jitted.call_function(args, tree, inputs)
+    except Exception:
+        return False
+    finally:
+        recorder.end()
+        recorder.roll_back()
+    return True
 
 
 def record(
@@ -85,7 +116,8 @@ def record(
     """Run the function under a Recorder and keep the path it took.
 
     A path that repeats a known one is not kept: rounding alone made a guard of that one fail,
-    which from now on accepts what compiled code has computed.
+    which from now on accepts what compiled code has computed. Neither is one on which an operation
+    failed: compiled code ends where one fails, and Python takes over.
     """
     known = paths_of(jitted, key)
     known[:] = [path for path in known if not path.expired()]
@@ -113,6 +145,13 @@ def record(
     except CannotWait:
         give_up(jitted, "a value that depends on theirs is needed while it runs")
         return jitted.run_python(args, kwargs, tensors)
+    if recorder.pending.failed:  # and Python caught the error: no guard says when it occurs
+        jitted.reasons.append(f"{jitted.name}: it caught the error of an operation")
+        if recorder.defers or tracked:
+            recorder.pending.end()
+            return jitted.run_python(args, kwargs, tensors)
+        invalidate(tensors, path.spent(tensors), jitted.name)
+        return first
     if path.is_ordered and path.guards:
         guard = path.guards[0]
         give_up(jitted, f"Python reads a value in it ({guard.what} at {guard.source})")

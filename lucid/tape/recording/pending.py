@@ -66,6 +66,7 @@ class PendingRun:
 
     defers     whether results are left pending
     recorded_by    the thread that records it, or None
+    failed     whether an operation has raised an error because of its values
     known      Node -> array or Pending, of every value that the run has read or made
     tensors    weak references to the tensors whose values were pending
     """
@@ -74,6 +75,7 @@ class PendingRun:
 
     def __init__(self, defers: bool = True) -> None:
         self.defers = defers
+        self.failed = False
         self.known: dict[Any, Any] = {}
         self.tensors: list[Any] = []
 
@@ -96,7 +98,11 @@ class PendingRun:
     def compute(self, pending: Pending) -> None:
         """Compute a value, and on the way those of all tensors that are still alive."""
         wanted = [pending, *[x.raw for x in self.live_tensors()]]
-        evaluate([pending.node], self.known, wanted)
+        try:
+            evaluate([pending.node], self.known, wanted)
+        except Exception:
+            self.failed = True
+            raise
 
     def compute_all(self, tape: bool) -> None:
         """Compute the values of all tensors, and if `tape` all others that are pending."""

@@ -178,3 +178,45 @@ def test_a_guard_keeps_no_tape_alive():
     f(data())
     ((path,),) = f.paths.values()
     assert path.guards and all(guard.node is None for guard in path.guards)
+
+
+def test_an_error_that_python_catches_is_looked_for_at_every_call():
+    def factor(x):
+        try:
+            return lucid.linalg.cholesky(x)
+        except lucid.errors.LinAlgError:
+            return x * 0
+
+    def entry(x, i):
+        try:
+            return x[i + 0]  # an index that is not known while the call is recorded
+        except IndexError:
+            return x[:1] * 0
+
+    good, bad = 4 * lucid.eye(2), -lucid.eye(2)
+    for order in ((good, bad, good, bad), (bad, good, bad)):
+        jitted = lucid.jit(factor)
+        for x in order:
+            np.testing.assert_array_equal(
+                jitted(x), 2 * np.eye(2) if x is good else np.zeros((2, 2))
+            )
+    jitted = lucid.jit(entry)
+    for i in (5, 1, 5, 2):
+        assert jitted(lucid.arange(3.0), lucid.tensor([i])).item() == i % 5
+
+
+def test_what_a_caught_error_has_left_written_is_written_once():
+    count = lucid.tensor(0)
+
+    @lucid.jit
+    def factor(x):
+        count.add_(1)
+        try:
+            return lucid.linalg.cholesky(x)
+        except lucid.errors.LinAlgError:
+            count.add_(10)
+            return x * 0
+
+    for x, expected in ((4 * lucid.eye(2), 1), (-lucid.eye(2), 12), (4 * lucid.eye(2), 13)):
+        factor(x)
+        assert count.item() == expected
