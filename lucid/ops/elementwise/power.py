@@ -9,9 +9,10 @@ import numpy as np
 from lucid.errors import DTypeError
 from lucid.ops.core.apply import binary
 from lucid.ops.core.errstate import quiet
-from lucid.ops.core.kinds import Elementwise
+from lucid.ops.core.kinds import SCALE, Elementwise
 from lucid.ops.core.promote import as_operand, as_tensor, result_type, to_floating
 from lucid.public.declare import public
+from lucid.tape.bind import bind
 from lucid.tape.node import Traced
 
 NUMBER = (int, float, complex)
@@ -64,7 +65,9 @@ class Pow(Elementwise):
         if isinstance(a, NUMBER):
             return None, y * _scalar_log(a) if a else where(real(b) >= 0, 0.0, -y)
         base_zero = (a == 0) & (real(b) >= 0)
-        return where(b == 0, 0.0, b * a ** (b - 1)), where(base_zero, 0.0, y * log(a))
+        # zero times inf is zero; the product depends on b, of which it is differentiated too
+        in_a = where((a == 0) & (b == 0), 0.0, bind(SCALE, b, a ** (b - 1)))
+        return in_a, where(base_zero, 0.0, y * log(a))
 
 
 def _scalar_power(x: Any, n: Any) -> Any:

@@ -265,3 +265,14 @@ def test_errors_name_the_operation_the_facts_and_the_line():
         _ = tensor([1.0, 2.0]) + tensor([1.0, 2.0, 3.0])
     with pytest.raises(DTypeError, match="complex"):
         complexes.complex(tensor([1j]), 1.0)
+
+
+def test_the_slope_of_a_power_depends_on_an_exponent_of_zero():
+    a = lucid.tensor([0.5, 2.0, -3.0], dtype=lucid.float64)
+    b = lucid.zeros(3, dtype=lucid.float64)
+    slope = lucid.func.grad(lambda a, b: lucid.pow(a, b).sum())
+    np.testing.assert_array_equal(slope(a, b), np.zeros(3))
+    np.testing.assert_array_equal(slope(lucid.zeros(3), lucid.zeros(3)), np.zeros(3))
+    in_b = lucid.func.grad(lambda a, b: slope(a, b).sum(), argnums=1)
+    for f in (in_b, lucid.jit(in_b)):
+        np.testing.assert_allclose(f(a[:2], b[:2]), [2.0, 0.5])  # a**(b - 1) (1 + b log(a))
