@@ -18,8 +18,10 @@ from lucid.ops.core.apply import floating, floating_binary
 from lucid.ops.core.promote import cast, promote_tensors
 from lucid.ops.elementwise.conditional import minimum, where
 from lucid.ops.elementwise.exponential import exp, expm1, log, log1p, sqrt
+from lucid.ops.elementwise.logarithms import xlogy
 from lucid.ops.elementwise.rounding import floor
-from lucid.ops.elementwise.trigonometric import cos
+from lucid.ops.elementwise.trigonometric import cos, sin
+from lucid.ops.special.entropies import xlog1py
 from lucid.ops.special.error_and_gamma import digamma
 from lucid.ops.special.from_scipy import FromScipy
 from lucid.ops.special.incomplete_gamma import (
@@ -51,7 +53,9 @@ class Rgamma(FromScipy):
 
     def partials(self, y: Any, x: Any) -> tuple[Any, ...]:
         at_zero = (x <= 0) & (floor(x) == x)
-        slope = cos(math.pi * x) * gamma(1.0 - x)
+        mirrored = 1.0 - x  # the derivative of sin(pi x) gamma(1 - x) / pi, which is 1 / gamma(x)
+        sine = sin(math.pi * x) / math.pi
+        slope = gamma(mirrored) * (cos(math.pi * x) - digamma(mirrored) * sine)
         return (where(at_zero, slope, -y * digamma(where(at_zero, 0.5, x))),)
 
 
@@ -154,7 +158,7 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     """Return x**(a - 1) (1 - x)**(b - 1) / beta(a, b), the derivative of betainc in x."""
     dtype = dtype_like(a, b, x)
     a, b, x = in_float64(a, b, x)
-    power = where(a == 1.0, 0.0, (a - 1.0) * log(x)) + where(b == 1.0, 0.0, (b - 1.0) * log1p(-x))
+    power = xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x)
     return cast(exp(power - betaln(a, b)), dtype)
 
 
@@ -206,14 +210,19 @@ def student_density(df: Any, t: Any) -> Any:
 
 
 def student_grad_df(df: Any, t: Any) -> Any:
-    """Return the derivative of stdtr in df: it is I_x(df / 2, 1 / 2) / 2 for x = df / (df + t²)."""
+    """Return the derivative of stdtr in df: it is I_x(df / 2, 1 / 2) / 2 for x = df / (df + t²).
+
+    At t = 0 it is t times the derivative of the density.
+    """
     dtype = dtype_like(df, t)
     df, t = in_float64(df, t)
     x = df / (df + t * t)
     in_a = betainc_grads(0.5 * df, wrap(np.array(0.5)), x)[0]
     moved = exp(-0.5 * df * log1p(t * t / df) - betaln(0.5 * df, 0.5)) * sqrt(1.0 - x) / df
     half = 0.5 * (0.5 * in_a + moved)
-    return cast(where(t < 0.0, half, where(t > 0.0, -half, 0.0)), dtype)
+    in_norm = 0.5 / df + 0.5 * (digamma(0.5 * df) - digamma(0.5 * df + 0.5))
+    start = -t * in_norm * student_density(df, t)
+    return cast(where(t < 0.0, half, where(t > 0.0, -half, start)), dtype)
 
 
 @public("special")

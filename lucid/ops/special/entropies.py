@@ -32,7 +32,9 @@ class Xlog1py(FromScipy):
 
     def partials(self, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
         in_x = None if isinstance(x, float) else _log1p_or_zero(x, y)
-        return in_x, None if isinstance(y, float) else x / (y + 1.0)
+        if isinstance(y, float):
+            return in_x, None
+        return in_x, where((x == 0) & (y == -1), 0.0, x / (y + 1.0))
 
 
 def _log1p_or_zero(x: Any, y: Any) -> Any:

@@ -226,3 +226,29 @@ def test_eager_and_compiled_tails_are_within_four_units_of_the_last_place(name, 
         for found in (f(lucid.as_tensor(x)), lucid.jit(f)(lucid.as_tensor(x))):
             for v, e in zip(found.tolist(), expected):
                 assert abs(v - e) <= 4 * np.spacing(float(e))
+
+
+def mixed(f, *xs, first, second):
+    """Return the derivative in argument `first` of `f`, and then in argument `second`."""
+    xs = [lucid.tensor(x, dtype=lucid.float64) for x in xs]
+    grad = lucid.func.grad
+    return grad(grad(f, argnums=first), argnums=second)(*xs).item()
+
+
+@pytest.mark.parametrize(
+    ("f", "xs", "first", "second", "expected"),
+    [
+        ("betainc", (1.0, 1.0, 0.3), 2, 0, math.log(0.3) + 1),
+        ("betainc", (1.0, 1.0, 0.3), 2, 1, math.log(0.7) + 1),
+        ("rgamma", (0.0,), 0, 0, 2 * np.euler_gamma),
+        ("rgamma", (-1.0,), 0, 0, 2 * (1 - np.euler_gamma)),
+        ("stdtr", (1.0, 0.0), 0, 1, (math.log(2) - 0.5) / math.pi),
+        ("stdtrit", (1.0, 0.5), 0, 1, -(math.log(2) - 0.5) * math.pi),
+        ("xlog1py", (0.0, -1.0), 1, 1, 0.0),
+    ],
+)
+def test_second_derivatives_where_a_first_one_has_a_formula_of_its_own(
+    f, xs, first, second, expected
+):
+    f = getattr(lucid.special, f)
+    np.testing.assert_allclose(mixed(f, *xs, first=first, second=second), expected, rtol=1e-12)
