@@ -328,3 +328,17 @@ def test_an_argument_with_elements_in_the_same_memory_cannot_be_written(view):
         with pytest.raises(GraphError, match="clone"):
             step(view(base))
         np.testing.assert_array_equal(base.numpy(), X)
+
+
+def test_a_write_is_seen_through_a_captured_tensor_of_the_same_array_at_every_call():
+    memory = np.zeros(2, "float32")
+    one, other = lucid.from_numpy(memory), lucid.from_numpy(memory)
+
+    @lucid.jit
+    def step(x):
+        one.add_(x)
+        return other * 1.0
+
+    for k in range(1, 5):
+        assert step(lucid.ones(2)).tolist() == [k, k]
+    assert memory.tolist() == [4, 4]
