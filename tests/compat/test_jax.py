@@ -231,3 +231,12 @@ def test_functions_of_lax_have_the_arguments_of_jax():
 def test_dtypes_of_jax_numpy_make_numbers():
     assert (jnp.ones(2) * jnp.float32(2.0)).tolist() == [2.0, 2.0]
     assert jnp.zeros(2, jnp.int32).dtype == jnp.int32 and jnp.float64(1) == 1.0
+
+
+def test_blocks_that_begin_before_the_first_element_count_from_the_end():
+    x = jnp.arange(5)
+    assert lax.dynamic_slice(x, (-2,), (2,)).tolist() == [3, 4]
+    assert lax.dynamic_slice(x, (-1,), (2,)).tolist() == [3, 4]  # clamped
+    assert lax.dynamic_slice(x, (-9,), (2,)).tolist() == [0, 1]
+    assert lax.dynamic_update_slice(x, jnp.array([7, 8]), (-3,)).tolist() == [0, 1, 7, 8, 4]
+    assert lax.dynamic_update_index_in_dim(x, jnp.array([9]), -1, 0).tolist() == [0, 1, 2, 3, 9]

@@ -155,12 +155,15 @@ def top_k(operand: Any, k: int) -> tuple[Any, Any]:
 
 
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
-    """Return a block of given sizes; a start that is too large is clamped, as in JAX."""
+    """Return a block of given sizes; a negative start counts from the end, as in JAX.
+
+    A start that is too large or too small is clamped.
+    """
     return operand[_block(operand, start_indices, slice_sizes)]
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
-    """Return a copy with a block replaced; a start that is too large is clamped, as in JAX."""
+    """Return a copy with a block replaced, which begins where that of `dynamic_slice` does."""
     new = lucid.as_tensor(update)
     return operand.at[_block(operand, start_indices, new.shape)].set(new)
 
@@ -168,7 +171,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]
 def _block(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, ...]:
     index = []
     for i, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        first = lucid.clamp(lucid.as_tensor(start), 0, x.shape[i] - size)
+        first = lucid.as_tensor(start)
+        first = lucid.clamp(lucid.where(first < 0, first + x.shape[i], first), 0, x.shape[i] - size)
         places = first + lucid.arange(size)
         index.append(places.reshape([-1 if k == i else 1 for k in range(len(sizes))]))
     return tuple(index)

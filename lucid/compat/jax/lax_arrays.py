@@ -35,7 +35,8 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     """Return a copy with the elements at an index of one axis replaced."""
     x, new = lucid.as_tensor(operand), lucid.as_tensor(update)
     new = new.unsqueeze(axis) if new.ndim < x.ndim else new
-    place = lucid.clamp(lucid.as_tensor(index), 0, x.shape[axis] - 1)
+    place = lucid.as_tensor(index)
+    place = lucid.clamp(lucid.where(place < 0, place + x.shape[axis], place), 0, x.shape[axis] - 1)
     hit = lucid.arange(x.shape[axis]) == place
     axis %= x.ndim
     return lucid.where(hit.reshape([-1 if i == axis else 1 for i in range(x.ndim)]), new, x)
