@@ -13,7 +13,6 @@ from numpy._core.multiarray import get_handler_name
 
 import lucid
 from lucid.compiler.runtime import results
-from lucid.compiler.runtime.threads import release_memory
 
 N = (40 << 20) // 4  # elements of float32 in 40 MB
 ROOT = Path(lucid.__file__).parent.parent
@@ -232,17 +231,21 @@ assert large()[3].item() == 2.0 and mine[3].item() == 2.0
 
 @linux
 def test_the_memory_of_large_intermediate_values_is_asked_to_have_huge_pages():
-    def advised_bytes():
-        found = size = 0
-        for line in Path("/proc/self/smaps").read_text().splitlines():
-            if line.startswith("Size:"):
-                size = int(line.split()[1]) << 10
-            found += size * (line.startswith("VmFlags:") and "hg" in line.split())
-        return found
-
-    release_memory()
-    before = advised_bytes()
-    rows, columns, w = lucid.ones(20_000), lucid.ones(500), lucid.ones(500, 2)
-    product = lucid.jit(lambda a, b, w: ((a[:, None] * b) @ w).sum())
-    assert product(rows, columns, w).item() == 2e7
-    assert advised_bytes() - before >= 4 * 20_000 * 500 - 2 * results.HUGE_PAGE
+    before, after = megabytes(
+        """
+def advised():
+    found = size = 0
+    for line in open("/proc/self/smaps"):
+        if line.startswith("Size:"):
+            size = int(line.split()[1]) << 10
+        found += size * (line.startswith("VmFlags:") and "hg" in line.split())
+    return found >> 20
+rows, columns, w = lucid.ones(20_000), lucid.ones(500), lucid.ones(500, 2)
+product = lucid.jit(lambda a, b, w: ((a[:, None] * b) @ w).sum())
+print(advised())
+assert product(rows, columns, w).item() == 2e7
+print(advised())
+"""
+    )
+    is_possible = results.constants()["MADV_HUGEPAGE"] >= 0  # NumPy's own switch
+    assert (after - before >= 30) == is_possible  # of 38 that the product of the two takes
