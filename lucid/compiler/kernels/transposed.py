@@ -10,7 +10,7 @@ reads of x is transposed in registers, eight by eight, into a small array of the
 
 The axis of a reduction along which most elements are adjacent becomes the last: x.T.sum(-1) adds
 the rows of x. What it still reads across its rows, as one of two operands in (x.T * y).sum(-1), is
-copied first, by such a map.
+copied first, by such a map, and what it writes across them afterward.
 """
 
 from __future__ import annotations
@@ -126,8 +126,7 @@ def copied_buffers(nest: Nest) -> list[int]:
     stored = [store.buffer for store in nest.stores]
     loads = {v.param for v in nest.values if v.op == "load"}
     others = {nest.structure.buffer_of(v) for v in nest.values if v.op != "load"}
-    by_columns = nest.structure.mode == "columns"
-    others |= {store.buffer for store in nest.stores if store.at or by_columns}
+    others |= {store.buffer for store in nest.stores if store.at}
     others |= {b for b in stored if stored.count(b) > 1}
     return [
         b

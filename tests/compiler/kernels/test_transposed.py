@@ -226,6 +226,24 @@ def test_few_elements_that_many_rows_read_are_copied():
             np.testing.assert_allclose(found, ((x[:, None] - y) ** 2).sum(2), rtol=1e-12)
 
 
+def test_sums_that_are_stored_across_their_rows_grow_in_a_copy(threads):
+    """The gradient of 40 centers with 9 coordinates: a row of sums is a column of the result."""
+
+    def slope(points, centers, weights):
+        return (weights[:, None, :] * (points[:, :, None] - centers.T)).sum(0).T.contiguous()
+
+    rng = np.random.default_rng(0)
+    compiled = lucid.jit(slope)
+    for n, count in ((1, 60), (2, 61), (2, 60), (1, 300)):
+        threads(n)
+        x, y = rng.normal(size=(count, 9)), rng.normal(size=(40, 9))
+        w = rng.normal(size=(count, 40))
+        args = [lucid.tensor(value) for value in (x, y, w)]
+        want = np.einsum("pc,pcd->cd", w, x[:, None] - y)
+        np.testing.assert_allclose(compiled(*args).numpy(), want, rtol=1e-10, atol=1e-10)
+        assert len(compiled.kernels(*args)) == 3  # centers are copied before, and sums after
+
+
 def test_windows_that_overlap_are_not_copied():
     x = np.random.default_rng(0).normal(size=600)
     f = lucid.jit(lambda x: lucid.softmax(lucid.as_strided(x, (300, 100), (1, 3)), 1))
