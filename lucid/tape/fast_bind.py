@@ -95,9 +95,11 @@ def bind_pair(op: Primitive, x: Any, y: Any, depth: int = 2) -> Any:
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(depth)
-    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+    code = frame.f_code
+    while internal_files[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti, modes.scope)
+        code = frame.f_code
+    node.source = (code, frame.f_lasti, modes.scope)
     out.node = node
     return out
 
@@ -142,9 +144,11 @@ def bind_one(op: Primitive, x: Any, depth: int = 2) -> Any:
     made.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     made.serial = next_serial()
     frame = _getframe(depth)
-    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+    code = frame.f_code
+    while internal_files[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
-    made.source = (frame.f_code, frame.f_lasti, modes.scope)
+        code = frame.f_code
+    made.source = (code, frame.f_lasti, modes.scope)
     out.node = made
     return out
 
@@ -229,9 +233,11 @@ def bind_view(op: Primitive, x: Any, depth: int = 2) -> Any:
         made.saved = value if op.saves_y else None  # type: ignore[attr-defined]
         made.serial = next_serial()
         frame = _getframe(depth)
-        while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+        code = frame.f_code
+        while internal_files[code.co_filename] and frame.f_back is not None:
             frame = frame.f_back
-        made.source = (frame.f_code, frame.f_lasti, modes.scope)
+            code = frame.f_code
+        made.source = (code, frame.f_lasti, modes.scope)
     out.node = made
     severed = op is STOP_GRADIENT or (flags & GRAD and (made is None or not made.flags & GRAD)) != 0
     out.origin = (x, op, severed)
@@ -258,7 +264,9 @@ def _record_one(op: Primitive, x: Any, value: np.ndarray, scope: Any) -> Node | 
     node.saved = value if op.saves_y else None  # type: ignore[attr-defined]
     node.serial = next_serial()
     frame = _getframe(3)
-    while internal_files[frame.f_code.co_filename] and frame.f_back is not None:
+    code = frame.f_code
+    while internal_files[code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
-    node.source = (frame.f_code, frame.f_lasti, scope)
+        code = frame.f_code
+    node.source = (code, frame.f_lasti, scope)
     return node
