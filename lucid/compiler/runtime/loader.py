@@ -52,15 +52,10 @@ def _is_native_elf() -> bool:
 
 
 @once
-def _process() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
-@once
 def symbol_address(name: str) -> int:
     """The address of a C function of this process (libc, libm, CPython)."""
     try:
-        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
+        return ctypes.cast(getattr(_libc(), name), ctypes.c_void_p).value or 0
     except AttributeError:
         raise LoadError(f"no symbol {name} in this process") from None
 
